@@ -1,15 +1,10 @@
 #include "executor/pserver/checkpoint_folder.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "executor/protocol/saved_name.h"
+#include "framework/base/strings.h"
 
 namespace penstock::pserver {
 namespace {
@@ -54,26 +49,21 @@ Result<std::string> CheckpointFolder::Claim(const std::string& name) {
 }
 
 bool CheckpointFolder::WasWritten(const std::string& name) const {
-  std::ifstream ledger(AbsoluteOf(folder_) / kSavedLedger);
-  for (std::string line; std::getline(ledger, line);) {
-    if (line == name) return true;
-  }
-  return false;
+  const Result<std::string> ledger = disk_.ReadWhole((AbsoluteOf(folder_) / kSavedLedger).string());
+  if (!ledger.ok()) return false;
+  const std::vector<std::string> lines = Split(*ledger, '\n');
+  return std::ranges::find(lines, name) != lines.end();
 }
 
 Status CheckpointFolder::Wrote(const std::string& path) const {
   const std::string name = fs::path(path).lexically_relative(AbsoluteOf(folder_)).string();
   if (WasWritten(name)) return OkStatus();
   const std::string ledger = (AbsoluteOf(folder_) / kSavedLedger).string();
-  const std::string line = name + "\n";
-  // One write at the end of the file: servers that share the folder do not mix their lines.
-  const int file = open(ledger.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-  const bool written =
-      file >= 0 && write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  const int error = errno;
-  if (file >= 0) close(file);
-  if (written) return OkStatus();
-  return InvalidArgument("E-file-write", "cannot write ", ledger, ": ", std::strerror(error));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, disk_.OpenToAppend(ledger));
+  // One write: servers that share the folder do not mix their lines.
+  PENSTOCK_RETURN_IF_ERROR(file->Append(name + "\n"));
+  PENSTOCK_RETURN_IF_ERROR(file->Sync());
+  return file->Close();
 }
 
 }  // namespace penstock::pserver

@@ -14,13 +14,15 @@
 #include <string>
 
 #include "framework/base/status.h"
+#include "framework/runtime/disk.h"
 
 namespace penstock::pserver {
 
 // Not thread-safe.
 class CheckpointFolder {
  public:
-  explicit CheckpointFolder(std::string folder) : folder_(std::move(folder)) {}
+  explicit CheckpointFolder(std::string folder, Disk& disk = SystemDisk())
+      : folder_(std::move(folder)), disk_(disk) {}
 
   // The path of a file by its name in the folder.
   // kInvalidArgument E-server-save-path: an absolute path, one that leaves the folder, or not a file name.
@@ -33,6 +35,7 @@ class CheckpointFolder {
   bool WasWritten(const std::string& name) const;
 
   const std::string folder_;
+  Disk& disk_;
   std::set<std::string> claimed_;  // by this process
 };
 

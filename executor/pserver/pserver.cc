@@ -101,7 +101,7 @@ Pserver::Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions 
                .proven = options_.proven}),
       trainers_(static_cast<std::size_t>(facts_.trainers)),
       strangers_(options_.report, options_.clock),
-      checkpoints_(options_.checkpoint_folder),
+      checkpoints_(options_.checkpoint_folder, *options_.disk),
       reports_(options_.report_after) {
   started_ = options_.clock->Now();
 }

@@ -36,6 +36,7 @@
 #include "executor/pserver/service/service.h"
 #include "executor/pserver/service/wire.h"
 #include "framework/runtime/clock.h"
+#include "framework/runtime/disk.h"
 #include "framework/runtime/line_limiter.h"
 #include "framework/runtime/process_id.h"
 #include "framework/runtime/transport.h"
@@ -64,6 +65,7 @@ struct PserverOptions {
   // Called when the failure of a trainer or of another server ends the job; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
+  Disk* disk = &SystemDisk();
   Nanoseconds report_after = observe::kReportAfter;  // first report of a wait; then at each doubling
   // After this time, the job ends if a trainer, or another server with which this one exchanges sums, has not
   // come.

@@ -127,7 +127,7 @@ void Pserver::CopyForSave(const SaveEvent& save) {
 
 void Pserver::WriteSaved(const SaveEvent& save, ChunkStore::TableCopy copy) {
   const Nanoseconds begin = trace_.Now();
-  Status status = store_->SaveTable(save, std::move(copy), blocks_);
+  Status status = store_->SaveTable(save, std::move(copy), blocks_, *options_.disk);
   trace_.Saved(save, begin);
   Saved(save, std::move(status));
 }
@@ -149,7 +149,7 @@ void Pserver::WriteState(const SaveEvent& save, const std::shared_ptr<StateCopy>
     store_->CopyRates(*copy);
     options_.run([this, save, copy] {
       const Nanoseconds begin = trace_.Now();
-      Status status = ChunkStore::WriteState(save.file, copy->tensors);
+      Status status = ChunkStore::WriteState(*options_.disk, save.file, copy->tensors);
       trace_.Saved(save, begin);
       Saved(save, std::move(status));
     });

@@ -40,6 +40,7 @@
 #include "executor/table/row_table.h"
 #include "framework/ir/program.h"
 #include "framework/runtime/block_runner.h"
+#include "framework/runtime/disk.h"
 #include "framework/tensor/scope.h"
 
 namespace penstock::pserver {
@@ -129,7 +130,7 @@ class ChunkStore {
   std::optional<TableCopy> CopyForSave(int param);
   // Writes the rows of such a copy to a file, with the program's save block, and the state, if any, to
   // StateFileOf(file); from any thread, at any time.
-  Status SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner) const;
+  Status SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner, Disk& disk) const;
   // The state file is a list of tensors as of WriteState. The first is the int64 ids, with the table's name;
   // then one of the name "crc32c" holds the checksum of the values in the other file, as an int64.
   static std::string StateFileOf(const std::string& table_file) { return table_file + ".state"; }
@@ -143,7 +144,7 @@ class ChunkStore {
   std::shared_ptr<StateCopy> BeginStateCopy(int param) const;
   void CopyState(int param, int chunk, StateCopy& copy) const;
   void CopyRates(StateCopy& copy) const;
-  static Status WriteState(const std::string& file, const NamedTensors& tensors);
+  static Status WriteState(Disk& disk, const std::string& file, const NamedTensors& tensors);
   bool IsTable(int param) const { return params_[static_cast<std::size_t>(param)].table != nullptr; }
   bool HasTables() const;  // sharded by id
   // Puts the rows of all tables into the server's scope. No table may be written meanwhile.

@@ -1,7 +1,6 @@
 // Gradients of rows, requests for rows, and saves of tables.
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -147,7 +146,7 @@ std::optional<ChunkStore::TableCopy> ChunkStore::CopyForSave(int param) {
 }
 
 // The save block has one op per table. Its file is not known to the program, so it is set in a copy here.
-Status ChunkStore::SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner) const {
+Status ChunkStore::SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner, Disk& disk) const {
   const std::string& table = params_[static_cast<std::size_t>(save.param)].piece.name;
   const std::vector<OpEntry> ops =
       facts_.save_block < 0 ? std::vector<OpEntry>() : program_.block(facts_.save_block).ops();
@@ -171,10 +170,9 @@ Status ChunkStore::SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner&
   Scope own(&scope_);
   own.FindOrCreate(table)->As<SelectedRows>() = std::move(copy.rows);
   PENSTOCK_RETURN_IF_ERROR(runner.RunBlock(saving, facts_.save_block, own));
-  if (!state.empty()) return WriteState(StateFileOf(save.file), state);
-  std::error_code left;  // of a job with another optimizer
-  std::filesystem::remove(StateFileOf(save.file), left);
-  return OkStatus();
+  if (!state.empty()) return WriteState(disk, StateFileOf(save.file), state);
+  const std::string left = StateFileOf(save.file);  // of a job with another optimizer
+  return disk.Exists(left) ? disk.Remove(left) : OkStatus();
 }
 
 }  // namespace penstock::pserver

@@ -2,11 +2,9 @@
 // counters of the learning-rate block, or the step that it computes from those of the trainers.
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <set>
 
 #include "executor/pserver/memory/chunk_store.h"
-#include "framework/base/files.h"
 #include "framework/ir/mentions.h"
 #include "framework/tensor/serialize.h"
 
@@ -90,7 +88,7 @@ void ChunkStore::CopyRates(StateCopy& copy) const {
   }
 }
 
-Status ChunkStore::WriteState(const std::string& file, const NamedTensors& tensors) {
+Status ChunkStore::WriteState(Disk& disk, const std::string& file, const NamedTensors& tensors) {
   std::string names;
   for (const auto& [name, tensor] : tensors) names += name + "\n";
   Tensor listed(DType::kUInt8, {static_cast<Dim>(names.size())});
@@ -98,9 +96,8 @@ Status ChunkStore::WriteState(const std::string& file, const NamedTensors& tenso
   std::string bytes;
   AppendTensor(bytes, listed);
   for (const auto& [name, tensor] : tensors) AppendTensor(bytes, tensor);
-  std::error_code failure;
-  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), failure);
-  return WriteFile(file, bytes);  // also reports a folder that could not be made
+  PENSTOCK_RETURN_IF_ERROR(disk.MakeFolder(FolderOf(file)));
+  return ReplaceFile(disk, file, bytes);
 }
 
 }  // namespace penstock::pserver

@@ -6,6 +6,7 @@
 
 #include "executor/protocol/saved_name.h"
 #include "framework/base/files.h"
+#include "tests/support/faulty_disk.h"
 #include "tests/support/temp_dir.h"
 
 namespace penstock::test {
@@ -48,6 +49,18 @@ TEST(CheckpointFolder, FilesOfOthersAreNotOverwritten) {
   EXPECT_EQ(pserver::CheckpointFolder(folder / "").Claim("t_1").status().id(), "E-server-save-exists");
   ASSERT_TRUE(files.Wrote(path).ok());
   EXPECT_TRUE(pserver::CheckpointFolder(folder / "").Claim("t_1").ok());  // of a later job
+}
+
+TEST(CheckpointFolder, AFullDiskIsAnError) {
+  FaultyDisk disk;
+  const TempDir folder;
+  pserver::CheckpointFolder files(folder / "", disk);
+  const std::string path = files.Claim("t_1").value();
+  disk.SetRoom(3);
+  const Status full = files.Wrote(path);
+  EXPECT_EQ(full.id(), "E-file-write");
+  EXPECT_EQ(full.message(),
+            StrCat("cannot write ", folder / ".penstock_saved", ": No space left on device (errno 28)"));
 }
 
 TEST(CheckpointFolder, TrainersNameFilesInASharedFolder) {

@@ -68,6 +68,7 @@ ORDER = {
         "plan",
         "schedule",
         "table",
+        "checkpoint",
         "protocol",
         "transport",
         {"pserver", "client", "collective"},

@@ -1,0 +1,57 @@
+// The checkpoints of a job in one folder:
+//
+//   DIR/step-5/part-0-of-2.values   DIR/step-5/part-0-of-2.json     of the first of two servers
+//   DIR/step-5/part-1-of-2.values   DIR/step-5/part-1-of-2.json
+//
+// A part is there when its manifest is; a checkpoint is whole when all its parts are there and belong to one
+// run of the job. A server writes the manifest last, so a crash leaves a checkpoint that is not whole, beside
+// the earlier ones.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Found> found, FindCheckpoints(disk, "DIR"));
+//   found.back().step, found.back().lacks       // 10, "part 1 of 2 is missing"
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/checkpoint/manifest.h"
+#include "framework/base/status.h"
+#include "framework/runtime/disk.h"
+#include "framework/tensor/variable.h"
+
+namespace penstock::checkpoint {
+
+std::string StepFolder(const std::string& folder, std::uint64_t step);  // "DIR/step-5"
+std::string PartName(int server, int servers);                          // "part-0-of-2"
+std::string ValuesFile(const std::string& step_folder, int server, int servers);
+std::string ManifestFile(const std::string& step_folder, int server, int servers);
+
+struct Found {
+  std::uint64_t step = 0;
+  std::string folder;
+  std::vector<Manifest> parts;  // by server, if it is whole
+  std::string lacks;            // why it is not whole; empty: it is
+  bool whole() const { return lacks.empty(); }
+};
+
+// The checkpoints in the folder by step, whole or not, judged by manifests and sizes. Empty if there is no
+// such folder. E-file-read.
+Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder);
+
+// The newest whole checkpoint; nullopt if the folder has none at all. kDataLoss E-checkpoint-none: there are
+// some, and none is whole.
+Result<std::optional<std::uint64_t>> NewestWhole(Disk& disk, const std::string& folder);
+
+struct Value {
+  ValueEntry entry;
+  Variable value;
+};
+
+// The values of one part. kDataLoss E-checkpoint-damaged: the bytes are not those that were written.
+Result<std::vector<Value>> ReadPart(Disk& disk, const std::string& step_folder, const Manifest& part);
+// Reads all bytes of a whole checkpoint and compares the checksums. The same error.
+Status VerifyCheckpoint(Disk& disk, const Found& found);
+
+}  // namespace penstock::checkpoint

@@ -155,7 +155,7 @@ Result<std::optional<std::uint64_t>> NewestWhole(Disk& disk, const std::string& 
       std::find_if(found.rbegin(), found.rend(), [](const Found& one) { return one.whole(); });
   if (newest != found.rend()) return std::optional(newest->step);
   if (found.empty()) return std::optional<std::uint64_t>();
-  return DataLoss("E-checkpoint-none", folder, " has no whole checkpoint: in step-", found.back().step, ", ",
+  return DataLoss("E-checkpoint-whole", folder, " has no whole checkpoint: in step-", found.back().step, ", ",
                   found.back().lacks)
       .With("a job that starts from the beginning needs an empty folder");
 }

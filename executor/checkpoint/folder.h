@@ -40,7 +40,7 @@ struct Found {
 // such folder. E-file-read.
 Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder);
 
-// The newest whole checkpoint; nullopt if the folder has none at all. kDataLoss E-checkpoint-none: there are
+// The newest whole checkpoint; nullopt if the folder has none at all. kDataLoss E-checkpoint-whole: there are
 // some, and none is whole.
 Result<std::optional<std::uint64_t>> NewestWhole(Disk& disk, const std::string& folder);
 

@@ -222,6 +222,9 @@ Status JobClient::SetInitial(const std::vector<InitialPiece>& pieces) {
   return client->SetInitial(pieces);
 }
 
+// Several programs continue from no checkpoint (E-checkpoint-mode).
+Result<std::uint64_t> JobClient::FirstStep() { return parts_[0].client->FirstStep(); }
+
 std::uint64_t JobClient::step() const {
   std::uint64_t steps = 0;
   for (int i = 0; i < count_; ++i) steps += parts_[static_cast<std::size_t>(i)].client->step();

@@ -61,6 +61,7 @@ class JobClient : public RpcClient {
   Status SaveTable(PeersHandle pservers, const std::string& table,
                    const std::vector<std::string>& files) override;
   Status SetInitial(const std::vector<InitialPiece>& pieces) override;
+  Result<std::uint64_t> FirstStep() override;
   std::uint64_t step() const override;
   std::uint64_t StepOf(const Program& program) const override;
   bool IsOfAnotherProgram(const Program& program, const std::string& variable) const override;

@@ -60,6 +60,12 @@ Status Link::On(const protocol::Welcome& welcome) {
                               " steps of trainer ", sender_.trainer, ", which is at step ",
                               environment_.steps.step(), ": the trainer was restarted");
   }
+  if (!environment_.steps.TakeFirstStep(welcome.first_step)) {
+    return FailedPrecondition("E-resume-differs", "pserver ", address_, " continues after step ",
+                              welcome.first_step, ", another pserver after step ",
+                              environment_.steps.first_step().value_or(0))
+        .With("start all pservers with the same PENSTOCK_RESUME_STEP; the launcher's --resume does");
+  }
   if (LogsDetail(1))
     Log(LogSeverity::kInfo, StrCat("pserver ", address_, " has welcomed trainer ", sender_.trainer));
   const protocol::WelcomeBody& cut = welcome.body;
@@ -72,6 +78,7 @@ Status Link::On(const protocol::Welcome& welcome) {
     return DataLoss("E-rpc-welcome", "pserver ", address_, " sent an invalid chunk layout");
   }
   welcome_ = was_welcome_ = true;
+  changed_ = changed_ || environment_.steps.first_step_awaited();
   notes_.Record(observe::EventKind::kPeerCame, environment_.steps.step());
   log_.Release(KeyOf(protocol::Hello{}));
   if (lost_) Resume();

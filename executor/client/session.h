@@ -85,6 +85,7 @@ class Session : private LinkHost {
   bool CompleteDone() const;  // all servers know that this trainer completed
   Status status() const;      // the first error, permanent
   std::uint64_t step() const { return steps_.step(); }
+  std::optional<std::uint64_t> first_step() { return steps_.first_step(); }
   int trainer() const;  // its id; -1 until an attached program gives it
 
   // Resends unacknowledged messages, reconnects, checks the deadline. Call several times a second.

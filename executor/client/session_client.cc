@@ -115,6 +115,12 @@ Status SessionClient::SetInitial(const std::vector<InitialPiece>& pieces) {
   return Wait([&] { return session_.EarlierPushesDone(0); });
 }
 
+Result<std::uint64_t> SessionClient::FirstStep() {
+  if (session_.trainer() < 0) return RpcClient::FirstStep();
+  PENSTOCK_RETURN_IF_ERROR(Wait([&] { return session_.first_step().has_value(); }));
+  return *session_.first_step();
+}
+
 Status SessionClient::Complete() {
   PENSTOCK_RETURN_IF_ERROR(CompleteLeft());
   PENSTOCK_RETURN_IF_ERROR(session_.Complete());

@@ -45,6 +45,7 @@ class SessionClient : public RpcClient {
                    const std::vector<std::string>& files) override;
   Status SetInitial(const std::vector<InitialPiece>& pieces) override;
   std::uint64_t step() const override { return session_.step(); }
+  Result<std::uint64_t> FirstStep() override;
   Status Complete() override;
   void Cancel() override { session_.Cancel(); }
   void Abandon(const Status& why) override { session_.Abandon(why); }

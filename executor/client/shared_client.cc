@@ -67,6 +67,7 @@ class SharedClient::User : public RpcClient {
   Status SetInitial(const std::vector<InitialPiece>& pieces) override { return client_.SetInitial(pieces); }
   TrainerCommunicator* communicator() override { return shared_.communicator_; }
   std::uint64_t step() const override { return client_.step(); }
+  Result<std::uint64_t> FirstStep() override { return client_.FirstStep(); }
   std::uint64_t StepOf(const Program& program) const override { return client_.StepOf(program); }
   bool IsOfAnotherProgram(const Program& program, const std::string& variable) const override {
     return client_.IsOfAnotherProgram(program, variable);

@@ -43,6 +43,7 @@ class SharedClient {
   // Whether the servers still expect steps of this trainer: a user has been in use, and nothing has completed
   // or abandoned the trainer.
   bool open() const;
+  Result<std::uint64_t> FirstStep() { return client_->FirstStep(); }  // as RpcClient
   // Tells the servers that this trainer ends without completing, and why. No effect after Complete.
   void Abandon(const Status& why);
   // Ends the connections and the communicator's threads; call when the process is about to end. Afterwards

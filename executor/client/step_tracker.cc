@@ -6,6 +6,23 @@ namespace penstock::client {
 
 void StepTracker::EndStep() { step_.fetch_add(1, std::memory_order_acq_rel); }
 
+bool StepTracker::TakeFirstStep(std::uint64_t first_step) {
+  const std::lock_guard lock(mutex_);
+  if (!first_step_) first_step_ = first_step;
+  return *first_step_ == first_step;
+}
+
+std::optional<std::uint64_t> StepTracker::first_step() {
+  const std::lock_guard lock(mutex_);
+  first_step_awaited_ = !first_step_;
+  return first_step_;
+}
+
+bool StepTracker::first_step_awaited() const {
+  const std::lock_guard lock(mutex_);
+  return first_step_awaited_;
+}
+
 void StepTracker::BeginPush(std::uint64_t step) {
   const std::lock_guard lock(mutex_);
   if (pushes_.empty()) first_ = step;

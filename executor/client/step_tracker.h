@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 
 namespace penstock::client {
 
@@ -33,6 +34,12 @@ class StepTracker {
   // While a thread waits for one of several pulls, each arrival is signalled, not the last one alone.
   void SignalEachPull(bool on) { wants_each_pull_.fetch_add(on ? 1 : -1, std::memory_order_acq_rel); }
   bool SignalsEachPull() const { return wants_each_pull_.load(std::memory_order_acquire) > 0; }
+  // The job's complete steps before this start of it, as the servers say. Returns false if an earlier server
+  // has said otherwise.
+  bool TakeFirstStep(std::uint64_t first_step);
+  std::optional<std::uint64_t> first_step();  // nullopt: no server has said it yet
+  // Whether first_step() was called too early, so that its caller waits.
+  bool first_step_awaited() const;
 
   // Counts a gradient, or one of its messages. `step`: the open step, or one with other pushes in flight.
   void BeginPush(std::uint64_t step);
@@ -52,6 +59,8 @@ class StepTracker {
   // Pushes in flight, by step from `first_` on; the first entry is not 0.
   std::deque<std::size_t> pushes_;
   std::uint64_t first_ = 0;
+  std::optional<std::uint64_t> first_step_;
+  bool first_step_awaited_ = false;
 };
 
 }  // namespace penstock::client

@@ -54,6 +54,28 @@ class GrpcServer : public ServerLoop {
   pserver::PserverLoop loop_;
 };
 
+Result<pserver::CheckpointOptions> CheckpointsFromEnvironment(const std::string& job) {
+  pserver::CheckpointOptions options;
+  options.folder = env::Text("PENSTOCK_CHECKPOINT_DIR");
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> every,
+                            env::Integer("PENSTOCK_CHECKPOINT_STEPS"));
+  options.every = static_cast<std::uint64_t>(every.value_or(0));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> keep,
+                            env::Integer("PENSTOCK_KEEP_CHECKPOINTS"));
+  if (keep) options.keep = static_cast<int>(*keep);
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> resume, env::Integer("PENSTOCK_RESUME_STEP"));
+  if (resume) options.resume = static_cast<std::uint64_t>(*resume);
+  if (options.used() && options.folder.empty()) {
+    return InvalidArgument("E-checkpoint-folder",
+                           "checkpoints are asked for, and PENSTOCK_CHECKPOINT_DIR is not set");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> restarts,
+                            env::Integer("PENSTOCK_RESTART_COUNT"));
+  options.servers = Split(env::Text("PADDLE_PSERVERS_IP_PORT_LIST"), ',');
+  options.run = StrCat(job, ".", restarts.value_or(0), ".", resume.value_or(0));
+  return options;
+}
+
 }  // namespace
 
 Result<GrpcServerOptions> GrpcServerOptions::FromEnvironment() {
@@ -62,6 +84,7 @@ Result<GrpcServerOptions> GrpcServerOptions::FromEnvironment() {
   options.token = env::Text("PENSTOCK_JOB_TOKEN");
   const std::string folder = env::Text("PENSTOCK_CHECKPOINT_DIR");
   if (!folder.empty()) options.checkpoint_folder = folder;
+  PENSTOCK_ASSIGN_OR_RETURN(options.checkpoints, CheckpointsFromEnvironment(options.job));
   PENSTOCK_ASSIGN_OR_RETURN(options.tls, transport::TlsFiles::FromEnvironment());
   PENSTOCK_ASSIGN_OR_RETURN(options.start_deadline, StartDeadline());
   PENSTOCK_ASSIGN_OR_RETURN(options.reconnect_deadline, ReconnectDeadline());
@@ -77,6 +100,11 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   pserver::LoopOptions loop;
   loop.pserver.proven = !options.token.empty();
   loop.pserver.checkpoint_folder = options.checkpoint_folder;
+  if (wire == WireName::kFluid && options.checkpoints.used()) {
+    return Unimplemented("E-checkpoint-mode", "there are no checkpoints on Fluid's wire")
+        .With("leave PENSTOCK_WIRE out, or use fluid.io.save_persistables");
+  }
+  loop.pserver.checkpoints = std::move(options.checkpoints);
   loop.pserver.job = std::move(options.job);
   loop.pserver.chunk_limit = options.chunk_limit;
   if (options.early_bytes) loop.pserver.early_bytes = *options.early_bytes;

@@ -122,6 +122,7 @@ using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save
 
 struct Welcome {
   std::uint64_t steps_ended = 0;  // of this trainer, according to the server
+  std::uint64_t first_step = 0;   // complete steps of the job before this start of it, from a checkpoint
   WelcomeBody body;
 };
 template <typename Chunk>

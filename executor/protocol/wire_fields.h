@@ -134,7 +134,7 @@ inline constexpr auto kWire<Sums> = OfKind(MessageKind::kSums, in::Step(&Sums::s
 
 template <>
 inline constexpr auto kWire<Welcome> = OfKind(MessageKind::kWelcome, in::Step(&Welcome::steps_ended),
-                                              in::Body(&Welcome::body));
+                                              in::Credit(&Welcome::first_step), in::Body(&Welcome::body));
 template <>
 inline constexpr auto kWire<Pushed> = OfKind(MessageKind::kPushed, in::At(&Pushed::at),
                                              in::Step(&Pushed::step), in::Part(&Pushed::part),

@@ -134,7 +134,10 @@ void PserverLoop::TickUntilOver(const Pservers& pservers) {
 // Starts as many threads as the system allows; one is enough.
 Status PserverLoop::StartWorkers(const Op& op) {
   try {
-    while (static_cast<int>(workers_.size()) < options_.threads) workers_.emplace_back([this] { Work(); });
+    // One more writes checkpoints while the others work.
+    const int writers = options_.pserver.checkpoints.every > 0 ? 1 : 0;
+    while (static_cast<int>(workers_.size()) < options_.threads + writers)
+      workers_.emplace_back([this] { Work(); });
   } catch (const std::system_error& error) {
     if (workers_.empty()) return NoMemory(op, StrCat("cannot start a thread: ", error.what()));
   }
@@ -170,6 +173,11 @@ Result<PserverLoop::Pservers> PserverLoop::MakePservers(std::span<const ServedPr
     return InvalidArgument("E-server-programs", "pserver ", roles::ServeView(first).address(), " serves ",
                            programs.size(), " programs, which Fluid's wire does not tell apart")
         .With("leave PENSTOCK_WIRE out, or give each program pservers of its own");
+  }
+  if (programs.size() > 1 && options.checkpoints.used()) {
+    return Unimplemented("E-checkpoint-mode", "pserver ", roles::ServeView(first).address(),
+                         " makes no checkpoints: it serves ", programs.size(),
+                         " programs, which have no common step");
   }
   Pservers pservers;
   for (const ServedProgram& each : programs) {

@@ -42,6 +42,9 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
                                                PserverOptions options) {
   PENSTOCK_ASSIGN_OR_RETURN(roles::PserverFacts facts, protocol::ReadServer(ops, program, listen_and_serv));
   std::unique_ptr<Pserver> server(new Pserver(std::move(facts), blocks, std::move(options)));
+  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::set<std::string> restored,
+                            server->BeginCheckpoints(policies.backup_trainers, scope));
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
                             ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_limit,
                                              server->options_.part_bytes));
@@ -53,6 +56,12 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   config.counts_steps = !server->facts_.counters.empty();
   config.part_bytes = server->options_.part_bytes;
   config.params = server->store_->Shapes();
+  if (server->checkpoints_ != nullptr) {
+    PENSTOCK_RETURN_IF_ERROR(server->checkpoints_->RestoreHeld(scope));
+    config.first_step = server->checkpoints_->first_step();
+    config.cut_every = server->checkpoints_->every();
+    for (MachineConfig::Param& param : config.params) param.restored = restored.contains(param.name);
+  }
   if (server->meets_servers()) {
     config.servers = static_cast<int>(server->facts_.exchange.servers.size());
     config.server = server->facts_.exchange.self;
@@ -61,7 +70,6 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
                             server->facts_.mode == roles::ServeMode::kSync);
   if (observe::Observer* const observer = server->options_.observer)
     server->trace_ = ServerTrace(observer->tracer(), server->facts_);
-  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
   config.backup_trainers = policies.backup_trainers;
   if (config.backup_trainers >= config.trainers) {
     return InvalidArgument("E-plan-backup-trainers", "pserver ", server->facts_.address,
@@ -73,6 +81,18 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   if (policy->MergesInTurn()) BoundEarlyBytes(server->options_, config);
   server->machine_ = std::make_unique<StateMachine>(std::move(config), std::move(policy));
   return server;
+}
+
+Result<std::set<std::string>> Pserver::BeginCheckpoints(int backup_trainers, Scope& scope) {
+  if (!options_.checkpoints.used()) return std::set<std::string>();
+  PENSTOCK_ASSIGN_OR_RETURN(checkpoints_,
+                            Checkpoints::Make(*options_.disk, options_.checkpoints, facts_, backup_trainers));
+  PENSTOCK_ASSIGN_OR_RETURN(std::set<std::string> restored, checkpoints_->Restore(scope));
+  if (const std::uint64_t step = checkpoints_->first_step(); step > 0) {
+    options_.report(StrCat("pserver ", facts_.address, " continues after step ", step, " from ",
+                           checkpoints_->FolderOf(step)));
+  }
+  return restored;
 }
 
 // With backup trainers a step lacks some gradients, and different ones on each server. So no norm covers all
@@ -101,7 +121,7 @@ Pserver::Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions 
                .proven = options_.proven}),
       trainers_(static_cast<std::size_t>(facts_.trainers)),
       strangers_(options_.report, options_.clock),
-      checkpoints_(options_.checkpoint_folder, *options_.disk),
+      saves_(options_.checkpoint_folder, *options_.disk),
       reports_(options_.report_after) {
   started_ = options_.clock->Now();
 }

@@ -26,6 +26,7 @@
 #include "executor/protocol/contract.h"
 #include "executor/protocol/events.h"
 #include "executor/pserver/checkpoint_folder.h"
+#include "executor/pserver/checkpoints.h"
 #include "executor/pserver/job_notes.h"
 #include "executor/pserver/machine/admission.h"
 #include "executor/pserver/machine/state_machine.h"
@@ -51,6 +52,7 @@ struct PserverOptions {
   bool proven = true;
   // The folder in which trainer 0 may have tables and slices of params saved (checkpoint_notify).
   std::string checkpoint_folder = ".";
+  CheckpointOptions checkpoints;           // of the whole job
   std::optional<std::size_t> chunk_limit;  // as in ChunkStore::Make
   std::size_t part_bytes = kMaxBodyBytes;
   // Merges and answers up to this size run on the thread that causes them, once the lock is free.
@@ -147,6 +149,8 @@ class Pserver : public EventHandler, public ReplyHandler {
 
   Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions options);
   Status RequireBackups(const MachineConfig& config) const;
+  // Continues from a checkpoint, if options_ say so; returns the names of the values from it.
+  Result<std::set<std::string>> BeginCheckpoints(int backup_trainers, Scope& scope);
   // Runs `work`; if memory is short, or runs out in it, the job ends with E-run-memory.
   template <typename Work>
   void Guard(const Work& work);
@@ -211,6 +215,8 @@ class Pserver : public EventHandler, public ReplyHandler {
   void Start(const TellSumsAction& tell);
   void Start(CombineAction combine);
   void Start(const SaveAction& action);
+  void Start(const CutAction& cut);
+  void Start(const WriteCutAction& write);
   void CopyForSave(const SaveEvent& save);
   void WriteSaved(const SaveEvent& save, ChunkStore::TableCopy copy);
   void CopyState(const SaveEvent& save);
@@ -263,7 +269,8 @@ class Pserver : public EventHandler, public ReplyHandler {
   JobNotes notes_;
   ServerTrace trace_;
   LineLimiter strangers_;
-  CheckpointFolder checkpoints_;
+  CheckpointFolder saves_;
+  std::unique_ptr<Checkpoints> checkpoints_;  // null: the job has none
   std::optional<Status> ended_;
   Nanoseconds started_{0};
   observe::ReportTimes reports_;

@@ -1,5 +1,7 @@
 // Carries out the state machine's decisions.
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 
 #include "executor/pserver/pserver.h"
 
@@ -44,6 +46,10 @@ void Pserver::Execute(Actions actions) {
       Start(*tell);
     } else if (auto* combine = std::get_if<CombineAction>(&action)) {
       Start(std::move(*combine));
+    } else if (const auto* cut = std::get_if<CutAction>(&action)) {
+      Start(*cut);
+    } else if (const auto* write = std::get_if<WriteCutAction>(&action)) {
+      Start(*write);
     } else if (const auto* end = std::get_if<EndAction>(&action)) {
       OnEnd(end->why);
     }
@@ -158,12 +164,56 @@ void Pserver::WriteState(const SaveEvent& save, const std::shared_ptr<StateCopy>
 
 void Pserver::Saved(const SaveEvent& save, Status status) {
   Done([&](Actions& next) {
-    if (status.ok()) status = checkpoints_.Wrote(save.file);
+    if (status.ok()) status = saves_.Wrote(save.file);
     if (status.ok() && store_->IsTable(save.param) && store_->KeepsState(save.param))
-      status = checkpoints_.Wrote(ChunkStore::StateFileOf(save.file));
+      status = saves_.Wrote(ChunkStore::StateFileOf(save.file));
     machine_->SaveDone(save, status, next);
   });
   queues_->RunSmall();
+}
+
+// Its queue is serial, so the copy is made before the next update of the chunk.
+void Pserver::Start(const CutAction& cut) {
+  const auto push = [&](std::function<void()> copy) {
+    queues_->Push(store_->QueueOf(cut.param, cut.chunk), ChunkQueues::Size::kLarge, std::move(copy));
+  };
+  const auto copied = [this](const std::function<void()>& put) {
+    Done([&](Actions& next) {
+      put();
+      machine_->CutCopied(next);
+    });
+    queues_->RunSmall();
+  };
+  if (cut.param < 0) {
+    push([this, copied] {
+      copied([this, shared = store_->CopyShared()] { checkpoints_->PutShared(shared); });
+    });
+  } else if (store_->IsTable(cut.param)) {
+    push([this, copied, param = cut.param] {
+      ChunkStore::TableCopy table = store_->CopyTable(param);
+      copied([&] { checkpoints_->PutTable(param, std::move(table)); });
+    });
+  } else {
+    push([this, copied, cut, copy = checkpoints_->CopyFor(cut.param, *store_)] {
+      store_->CopyState(cut.param, cut.chunk, *copy);
+      copied([] {});
+    });
+  }
+}
+
+void Pserver::Start(const WriteCutAction& write) {
+  options_.run([this, step = write.step, values = checkpoints_->Take()]() mutable {
+    const Nanoseconds begin = options_.clock->Now();
+    const Status status = checkpoints_->Write(step, values);
+    values.clear();  // before the next copies
+    if (status.ok()) {
+      const std::chrono::duration<double> took = options_.clock->Now() - begin;
+      options_.report(StrCat("pserver ", facts_.address, ": its part of ", checkpoints_->FolderOf(step),
+                             " is written after ", std::round(took.count() * 100) / 100, " s"));
+    }
+    Done([&](Actions& next) { machine_->CutWritten(status, next); });
+    queues_->RunSmall();
+  });
 }
 
 void Pserver::Tell(const LeftAction& left) {

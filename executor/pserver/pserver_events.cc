@@ -140,10 +140,10 @@ void Pserver::On(const From& from, const protocol::Save& save, Actions& actions)
     return refuse(InvalidArgument("E-server-save", "it holds no table ", save.body.table,
                                   " sharded by id, and no slice of a parameter of this name"));
   }
-  Result<std::string> file = checkpoints_.Claim(save.body.file);
+  Result<std::string> file = saves_.Claim(save.body.file);
   if (!file.ok()) return refuse(std::move(file).status());
   if (table >= 0) {
-    const Result<std::string> state = checkpoints_.Claim(ChunkStore::StateFileOf(save.body.file));
+    const Result<std::string> state = saves_.Claim(ChunkStore::StateFileOf(save.body.file));
     if (!state.ok()) return refuse(state.status());
   }
   machine_->Save({.trainer = from.trainer,

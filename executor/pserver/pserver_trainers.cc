@@ -121,7 +121,9 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
   protocol::Sender to = SenderOf(trainer);
   to.contract = contract;
   At(trainer).caller->Reply(
-      to, protocol::Welcome{.steps_ended = machine_->steps_ended(trainer), .body = std::move(body)});
+      to, protocol::Welcome{.steps_ended = machine_->steps_ended(trainer),
+                            .first_step = checkpoints_ == nullptr ? 0 : checkpoints_->first_step(),
+                            .body = std::move(body)});
   Execute(std::move(credit));
 }
 

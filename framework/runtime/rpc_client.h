@@ -149,6 +149,13 @@ class RpcClient {
     if (pieces.empty()) return OkStatus();
     return Unimplemented("E-load-remote", "this client cannot give servers initial values");
   }
+  // The number of complete steps of the job before this start of it: those of the checkpoint from which it
+  // continues; 0 for a new job. Waits for a server. kFailedPrecondition E-resume-early: no program with
+  // servers was attached.
+  virtual Result<std::uint64_t> FirstStep() {
+    return FailedPrecondition("E-resume-early", "no program with parameter servers has run yet")
+        .With("run the startup program first");
+  }
   // The number of steps that this trainer has ended; with the programs of several transpiles, in total.
   virtual std::uint64_t step() const { return 0; }
   // The same for the program's transpile alone.

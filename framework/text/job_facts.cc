@@ -32,6 +32,13 @@ std::string Told(const std::vector<std::string>& lines, std::size_t at, std::str
 
 }  // namespace
 
+std::string_view ModeOfJob(std::string_view facts) {
+  constexpr std::string_view kWorks = "works in mode ";
+  if (!facts.starts_with(kWorks)) return {};
+  facts.remove_prefix(kWorks.size());
+  return facts.substr(0, facts.find_first_of(" ,\n"));
+}
+
 std::string JobFactsOfAllRanks(std::string_view facts) {
   std::string out;
   for (const std::string& line : Split(facts, '\n')) {

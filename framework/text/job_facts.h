@@ -26,6 +26,9 @@ struct JobDifference {
 // because a program made by another tool has no facts.
 std::optional<JobDifference> FirstJobDifference(std::string_view here, std::string_view there);
 
+// "sync" for facts that begin as above; empty without facts.
+std::string_view ModeOfJob(std::string_view facts);
+
 // Returns only the facts that are equal on all ranks even if each rank has its own seeds and initial values:
 // mode, updates and compression.
 std::string JobFactsOfAllRanks(std::string_view facts);

@@ -23,14 +23,17 @@ struct MachineConfig {
   bool counts_steps = false;  // the learning-rate block has counters of the trainers' steps
   std::uint64_t window = 2;   // steps that a trainer may push ahead
   std::size_t part_bytes = kMaxBodyBytes;
-  int backup_trainers = 0;      // trainers that a step does not wait for (policies/quorum.h)
-  std::size_t early_bytes = 0;  // of params by turn: limit of bytes given to trainers and not merged yet
-  int servers = 1;              // servers that exchange sums (sum_exchange.h), including this one
-  int server = 0;               // this server's number among them
+  int backup_trainers = 0;       // trainers that a step does not wait for (policies/quorum.h)
+  std::size_t early_bytes = 0;   // of params by turn: limit of bytes given to trainers and not merged yet
+  std::uint64_t first_step = 0;  // complete steps of the job before this start of it (a checkpoint's)
+  std::uint64_t cut_every = 0;   // the steps from one checkpoint to the next; 0: there are none
+  int servers = 1;               // servers that exchange sums (sum_exchange.h), including this one
+  int server = 0;                // this server's number among them
   struct Param {
     std::string name;
     std::vector<std::size_t> bytes_of_chunks;
     bool start = false;
+    bool restored = false;             // of a held param: its value is from a checkpoint
     std::size_t pushed_row_bytes = 0;  // of a sparse gradient: bytes of an id and its values; 0: dense
     bool by_turn = false;  // pushed when the trainer's turn is near (policies/turn_credit.h); dense
     bool clips = false;    // its updates depend on the sums of all servers
@@ -97,6 +100,16 @@ struct RunAction {
 struct SaveAction {
   SaveEvent save;
 };
+// Copy for a checkpoint the chunk, which has been updated for the last of its steps, or (param -1) what the
+// learning-rate block keeps; then CutCopied. Nothing may change them before.
+struct CutAction {
+  int param = 0, chunk = 0;
+  std::uint64_t step = 0;  // complete steps of the job
+};
+// Write the copies of this step; then CutWritten.
+struct WriteCutAction {
+  std::uint64_t step = 0;
+};
 // Measure the merged gradient of the chunk, if the program does so; then MeasureDone.
 struct MeasureAction {
   int param = 0, chunk = 0;
@@ -152,7 +165,7 @@ struct ReplyAction {
 };
 
 using Action = std::variant<MergeAction, RunAction, ReplyAction, SaveAction, LeftAction, EndAction,
-                            MeasureAction, TellSumsAction, CombineAction>;
+                            MeasureAction, TellSumsAction, CombineAction, CutAction, WriteCutAction>;
 using Actions = std::vector<Action>;
 
 }  // namespace penstock::pserver

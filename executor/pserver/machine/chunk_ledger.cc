@@ -151,7 +151,7 @@ ChunkLedger::ChunkLedger(MachineConfig config)
   for (const MachineConfig::Param& param : config_.params) {
     std::vector<ChunkAccount>& chunks = chunks_.emplace_back();
     for (const std::size_t bytes : param.bytes_of_chunks)
-      chunks.emplace_back(config_.trainers, bytes, param.start);
+      chunks.emplace_back(config_.trainers, bytes, param.start && !param.restored);
   }
   CountLow();
 }

@@ -21,7 +21,8 @@ std::size_t ChunksThatClip(const MachineConfig& config) {
 StateMachine::StateMachine(MachineConfig config, std::unique_ptr<UpdatePolicy> policy)
     : ledger_(std::move(config)),
       policy_(std::move(policy)),
-      sums_(ChunksThatClip(ledger_.config()), ledger_.config().servers, ledger_.config().server) {
+      sums_(ChunksThatClip(ledger_.config()), ledger_.config().servers, ledger_.config().server),
+      cut_(ledger_.config().cut_every, ledger_.config().first_step) {
   policy_->Begin(ledger_);
   Actions nobody_is_here_yet;  // each trainer is told when it is welcomed
   GiveAllTurns(nobody_is_here_yet);
@@ -151,7 +152,12 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
 }
 
 void StateMachine::StartBlock(ChunkId at, Actions& out) {
-  if (!HasAllInitial(at, out) || !MayUpdate(at, out)) return;
+  if (!HasAllInitial(at, out)) return;
+  if (cut_.Delays(ledger_.chunk(at).version() + 1)) {
+    wait_for_cut_.insert(at);
+    return;
+  }
+  if (!MayUpdate(at, out)) return;
   if (ledger_.config().has_lr_block && rate_runs_ < policy_->RateRuns(ledger_, at)) {
     wait_for_rate_.insert(at);
     return StartRate(out);
@@ -216,6 +222,7 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   }
   const ChunkId at{param, chunk};
   const bool all_are_there = ledger_.EndBlock(at);
+  CutIfDue(at, all_are_there, out);
   if (all_are_there) policy_->LowVersionRose(ledger_);
   if (all_are_there) StartThoseThatWaitForTheRate(out);
   CountWhatIsDue(out);

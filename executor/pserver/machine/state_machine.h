@@ -22,6 +22,9 @@
 // trainer sends one in each step, even without rows. Single rows of a table are requested by version, as
 // chunks are.
 //
+// For a checkpoint each chunk is copied when it reaches the checkpoint's step (cut_progress.h). The copies
+// are written while training continues; one checkpoint is made at a time.
+//
 // A held parameter is never updated: trainer 0 pushes its initial value once, and every version of it is that
 // value. Pulls wait until it is there.
 //
@@ -38,6 +41,7 @@
 
 #include "executor/pserver/machine/actions.h"
 #include "executor/pserver/machine/chunk_ledger.h"
+#include "executor/pserver/machine/cut_progress.h"
 #include "executor/pserver/machine/sum_exchange.h"
 #include "executor/pserver/machine/update_policy.h"
 #include "framework/base/status.h"
@@ -74,6 +78,8 @@ class StateMachine {
   void MergeDone(int param, int chunk, Actions& out);
   void BlockDone(int param, int chunk, const Status& status, Actions& out);
   void SaveDone(const SaveEvent& save, const Status& status, Actions& out);
+  void CutCopied(Actions& out);
+  void CutWritten(const Status& status, Actions& out);  // an error ends the job
 
   bool ended() const { return ended_; }
   bool completed(int trainer) const { return ledger_.trainer(trainer).completed; }
@@ -130,6 +136,8 @@ class StateMachine {
   void AnswerSave(int trainer, std::uint32_t request, Actions& out);
   void Leave(int trainer, Actions& out);
   void EndIfDrained(Actions& out);
+  void Cut(ChunkId at, std::uint64_t step, Actions& out);
+  void CutIfDue(ChunkId at, bool all_are_there, Actions& out);
 
   ChunkLedger ledger_;
   const std::unique_ptr<UpdatePolicy> policy_;
@@ -138,8 +146,10 @@ class StateMachine {
   std::uint64_t rate_runs_ = 0;  // runs of the learning-rate block
   bool rate_running_ = false;
   std::set<ChunkId> wait_for_rate_;  // chunks with complete versions
-  std::size_t busy_ = 0;             // merges, measures, blocks and saves in progress
-  int completed_ = 0;                // trainers, not counting those that left
+  CutProgress cut_;
+  std::set<ChunkId> wait_for_cut_;  // chunks with complete versions
+  std::size_t busy_ = 0;            // merges, measures, blocks, saves and copies in progress
+  int completed_ = 0;               // trainers, not counting those that left
   bool ended_ = false;
 };
 

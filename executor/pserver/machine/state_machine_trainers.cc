@@ -15,6 +15,13 @@ constexpr char kLoadTheSame[] =
 void StateMachine::PushInitial(const PushEvent& push, Actions& out) {
   const ChunkId at{push.param, push.chunk};
   const ChunkAccount& chunk = ledger_.chunk(at);
+  if (const std::uint64_t step = ledger_.config().first_step; step > 0) {
+    return Fail(FailedPrecondition("E-resume-load", "trainer ", push.trainer, " set the value of ",
+                                   ledger_.param(push.param).name,
+                                   " before its first step, in a job that continues after step ", step)
+                    .With("load values only in a new job: if penstock.resume_step() == 0"),
+                out);
+  }
   if (chunk.version() > 0 && !chunk.initial_of().contains(push.trainer)) {
     return Fail(FailedPrecondition("E-load-differs", "trainer ", push.trainer, " set the value of ",
                                    ledger_.param(push.param).name,

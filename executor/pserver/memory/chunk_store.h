@@ -16,9 +16,9 @@
 // that other servers sent, and the shared block runs there (state_machine_sums.cc).
 //
 // Thread-safe for different chunks. These run one at a time on the queue of their chunk (chunk_queues.h):
-// Merge, Measure, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave, CopyState; on
-// the queue of the learning-rate block: its Run, OwnSums, Combine, CopyRates. PublishTables has its own
-// rule; the others may be called at any time.
+// Merge, Measure, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave, CopyTable,
+// CopyState; on the queue of the learning-rate block: its Run, OwnSums, Combine, CopyRates, CopyShared.
+// PublishTables has its own rule; the others may be called at any time.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // What the updates of a param keep from one step to the next, at some version of each chunk.
 struct StateCopy {
-  NamedTensors tensors;  // the param first
+  NamedTensors tensors;       // the param first
+  std::size_t constants = 0;  // the last of them, which updates only read
   std::atomic<int> chunks_left = 0;
 };
 
@@ -124,10 +125,14 @@ class ChunkStore {
   struct TableCopy {
     SelectedRows rows;
     NamedTensors state;
+    std::size_t scalars = 0;    // the first of them, which are not rows
+    std::size_t constants = 0;  // the last of those
   };
   // Copies the table in portions, as it is at the first call: the call that completes the copy returns it,
   // the next starts a new one. An update in between first copies what is missing.
   std::optional<TableCopy> CopyForSave(int param);
+  // The same in one go, beside a copy in portions.
+  TableCopy CopyTable(int param) const;
   // Writes the rows of such a copy to a file, with the program's save block, and the state, if any, to
   // StateFileOf(file); from any thread, at any time.
   Status SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner, Disk& disk) const;
@@ -144,6 +149,8 @@ class ChunkStore {
   std::shared_ptr<StateCopy> BeginStateCopy(int param) const;
   void CopyState(int param, int chunk, StateCopy& copy) const;
   void CopyRates(StateCopy& copy) const;
+  // The same for a checkpoint: what the blocks that run before all updates keep.
+  NamedTensors CopyShared() const;
   static Status WriteState(Disk& disk, const std::string& file, const NamedTensors& tensors);
   bool IsTable(int param) const { return params_[static_cast<std::size_t>(param)].table != nullptr; }
   bool HasTables() const;  // sharded by id
@@ -203,6 +210,8 @@ class ChunkStore {
 
   ChunkStore(const Program& program, const roles::PserverFacts& facts, Scope& scope, std::size_t part_bytes)
       : program_(program), facts_(facts), scope_(scope), part_bytes_(part_bytes) {}
+  NamedTensors ScalarsOf(const Param& param) const;
+  static TableCopy CopyOf(const Param& param, table::RowCopy rows, NamedTensors scalars);
   Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_limit);
   Status AddTable(const roles::ServedParam& served);
   std::optional<RowUpdate> FindRowUpdate(const roles::ServedParam& served) const;

@@ -123,26 +123,43 @@ ChunkStore::Changed ChunkStore::GatherChanged(const RowsEvent& pull) {
   return changed;
 }
 
+NamedTensors ChunkStore::ScalarsOf(const Param& param) const {
+  NamedTensors scalars;
+  for (const auto* names : {&param.state, &param.constants}) {
+    for (const std::string& name : *names)
+      scalars.emplace_back(name, scope_.Find(name)->If<Tensor>()->Clone());
+  }
+  return scalars;
+}
+
+ChunkStore::TableCopy ChunkStore::CopyOf(const Param& param, table::RowCopy rows, NamedTensors scalars) {
+  TableCopy copy{.rows = std::move(rows.rows), .state = std::move(scalars), .scalars = 0, .constants = 0};
+  copy.scalars = copy.state.size();
+  copy.constants = std::min(copy.scalars, param.constants.size());
+  for (std::size_t state = 0; state < rows.states.size(); ++state)
+    copy.state.emplace_back(param.table->name(state + 1), std::move(rows.states[state]));
+  return copy;
+}
+
 std::optional<ChunkStore::TableCopy> ChunkStore::CopyForSave(int param) {
   const Param& saved = params_[static_cast<std::size_t>(param)];
   Chunk& chunk = *saved.chunks.front();
   if (!chunk.saving) {
     chunk.saving = saved.table->BeginCopy();
-    chunk.saved_scalars.clear();
-    if (KeepsState(param)) {
-      for (const auto* names : {&saved.state, &saved.constants}) {
-        for (const std::string& name : *names)
-          chunk.saved_scalars.emplace_back(name, scope_.Find(name)->If<Tensor>()->Clone());
-      }
-    }
+    chunk.saved_scalars = KeepsState(param) ? ScalarsOf(saved) : NamedTensors();
   }
   if (!saved.table->CopyRows(*chunk.saving, static_cast<Dim>(kSavedBytes / RowBytes(saved.piece) + 1)))
     return std::nullopt;
-  TableCopy copy{.rows = std::move(chunk.saving->rows), .state = std::exchange(chunk.saved_scalars, {})};
-  for (std::size_t state = 0; state < chunk.saving->states.size(); ++state)
-    copy.state.emplace_back(saved.table->name(state + 1), std::move(chunk.saving->states[state]));
+  TableCopy copy = CopyOf(saved, *std::move(chunk.saving), std::exchange(chunk.saved_scalars, {}));
   chunk.saving.reset();
   return copy;
+}
+
+ChunkStore::TableCopy ChunkStore::CopyTable(int param) const {
+  const Param& saved = params_[static_cast<std::size_t>(param)];
+  table::RowCopy rows = saved.table->BeginCopy();
+  saved.table->CopyRows(rows, saved.table->row_count());
+  return CopyOf(saved, std::move(rows), ScalarsOf(saved));
 }
 
 // The save block has one op per table. Its file is not known to the program, so it is set in a copy here.

@@ -59,6 +59,7 @@ std::shared_ptr<StateCopy> ChunkStore::BeginStateCopy(int param) const {
     const Tensor& whole = *scope_.Find(name)->If<Tensor>();
     copy->tensors.emplace_back(name, Tensor(whole.dtype(), whole.shape()));
   }
+  copy->constants = saved.constants.size();
   copy->chunks_left = static_cast<int>(saved.chunks.size());
   return copy;
 }
@@ -86,6 +87,18 @@ void ChunkStore::CopyRates(StateCopy& copy) const {
     const Tensor* tensor = held == nullptr ? nullptr : held->If<Tensor>();
     if (tensor != nullptr && tensor->initialized()) copy.tensors.emplace_back(name, tensor->Clone());
   }
+}
+
+NamedTensors ChunkStore::CopyShared() const {
+  NamedTensors kept;
+  for (const int block : {facts_.lr_block, facts_.shared_block}) {
+    for (const std::string& name : KeptBy(program_, block)) {
+      const Variable* held = scope_.Find(name);
+      const Tensor* tensor = held == nullptr ? nullptr : held->If<Tensor>();
+      if (tensor != nullptr && tensor->initialized()) kept.emplace_back(name, tensor->Clone());
+    }
+  }
+  return kept;
 }
 
 Status ChunkStore::WriteState(Disk& disk, const std::string& file, const NamedTensors& tensors) {

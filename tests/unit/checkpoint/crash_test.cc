@@ -132,7 +132,7 @@ TEST(Checkpoint, SaysWhatIsNotWhole) {
   ASSERT_TRUE(WriteStep(disk, 5).ok());
   ASSERT_TRUE(disk.Remove("ckpt/step-5/part-1-of-2.json").ok());
   const Status none = NewestWhole(disk, "ckpt").status();
-  EXPECT_EQ(none.id(), "E-checkpoint-none");
+  EXPECT_EQ(none.id(), "E-checkpoint-whole");
   EXPECT_EQ(none.message(), "ckpt has no whole checkpoint: in step-5, part 1 of 2 is missing");
   ASSERT_TRUE(WriteStep(disk, 5).ok());
   ASSERT_TRUE(disk.Remove("ckpt/step-5/part-0-of-2.values").ok());

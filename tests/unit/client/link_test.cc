@@ -198,6 +198,28 @@ TEST(Link, ReportsPullsNotCompletedByABarrier) {
   }
 }
 
+TEST(Link, ServersThatContinueAfterDifferentStepsAreAnError) {
+  const ToyJob job = SinkJob(2, 2);
+  SinkTransport transport;
+  client::Session session(transport, {.job = "job"});
+  const Program program = job.Trainer(0);
+  ASSERT_TRUE(session.Attach(program).ok());
+  const protocol::TrainerContracts facts = protocol::ReadTrainer(program).value();
+  EXPECT_EQ(session.first_step(), std::nullopt);
+  for (std::size_t server = 0; server < 2; ++server) {
+    const protocol::Contract& contract = facts.contracts.at(job.servers[server]);
+    transport.Deliver(
+        server,
+        protocol::Encode({.contract = contract.Hash(), .incarnation = 1},
+                         protocol::Welcome{.first_step = server == 0 ? 5U : 0U,
+                                           .body = {.part_bytes = 1000, .window = 2, .chunk_rows = {2, 2}}}));
+    EXPECT_EQ(session.first_step(), 5U);
+  }
+  EXPECT_EQ(session.status().id(), "E-resume-differs");
+  EXPECT_EQ(session.status().message(),
+            "pserver server11:1 continues after step 0, another pserver after step 5");
+}
+
 TEST(Link, AWelcomeWithDifferentChunksIsRefused) {
   SinkTrainer trainer(2);
   ASSERT_TRUE(trainer.session.Attach(SinkJob(3, 1).Trainer(0)).ok());

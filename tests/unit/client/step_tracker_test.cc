@@ -44,6 +44,17 @@ TEST(StepTracker, StepsCompleteInOrder) {
   EXPECT_TRUE(steps.EarlierPushesDone(3));
 }
 
+TEST(StepTracker, AllServersNameTheSameFirstStep) {
+  StepTracker steps;
+  EXPECT_EQ(steps.first_step(), std::nullopt);
+  EXPECT_TRUE(steps.first_step_awaited());
+  EXPECT_TRUE(steps.TakeFirstStep(5));
+  EXPECT_TRUE(steps.TakeFirstStep(5));
+  EXPECT_FALSE(steps.TakeFirstStep(0));
+  EXPECT_EQ(steps.first_step(), 5U);
+  EXPECT_FALSE(steps.first_step_awaited());
+}
+
 TEST(StepTracker, InitialValuesPrecedeAnyStep) {
   StepTracker steps;
   steps.Begin(Work::kFirstValues);

@@ -73,8 +73,8 @@ TEST(NativeCodec, EventsEncodeAsSpecified) {
 
 TEST(NativeCodec, RepliesEncodeAsSpecified) {
   const WelcomeBody welcome{.part_bytes = 8, .window = 2, .chunk_rows = {3, 4}};
-  Expect(Reply(Welcome{.steps_ended = 1, .body = welcome}),
-         Wire({.kind = MessageKind::kWelcome, .step = 1}, WriteWelcome(welcome)));
+  Expect(Reply(Welcome{.steps_ended = 1, .first_step = 7, .body = welcome}),
+         Wire({.kind = MessageKind::kWelcome, .step = 1, .credit = 7}, WriteWelcome(welcome)));
   Expect(Reply(Pushed{.at = {1, 2}, .step = 3, .part = 4, .welcome_below = 5}),
          Wire({.kind = MessageKind::kPushed, .step = 3, .credit = 5, .variable = 1, .chunk = 2, .part = 4}));
   Expect(Reply(StepEnded{.step = 3}), Wire({.kind = MessageKind::kStepEnded, .step = 3}));

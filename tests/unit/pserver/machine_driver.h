@@ -73,6 +73,11 @@ inline std::string Describe(const pserver::Actions& actions) {
     } else if (const auto* combine = std::get_if<pserver::CombineAction>(&action)) {
       text += StrCat("combine s", combine->step);
       for (const Payload& sums : combine->sums) text += StrCat(" [", sums.ToText(), "]");
+    } else if (const auto* cut = std::get_if<pserver::CutAction>(&action)) {
+      text += cut->param < 0 ? StrCat("cut lr s", cut->step)
+                             : StrCat("cut p", cut->param, " c", cut->chunk, " s", cut->step);
+    } else if (const auto* write = std::get_if<pserver::WriteCutAction>(&action)) {
+      text += StrCat("write s", write->step);
     } else {
       text += StrCat("end ", std::get<pserver::EndAction>(action).why.ok()
                                  ? "ok"
@@ -117,6 +122,12 @@ class Driver {
   }
   std::string Ran(int chunk = 0) {
     return Do([&](pserver::Actions& out) { machine.BlockDone(0, chunk, OkStatus(), out); });
+  }
+  std::string Copied() {
+    return Do([&](pserver::Actions& out) { machine.CutCopied(out); });
+  }
+  std::string Written(const Status& status = OkStatus()) {
+    return Do([&](pserver::Actions& out) { machine.CutWritten(status, out); });
   }
   std::string LrRan() {
     return Do([&](pserver::Actions& out) { machine.BlockDone(-1, 0, OkStatus(), out); });

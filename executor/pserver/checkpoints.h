@@ -1,0 +1,92 @@
+// A server's part in the checkpoints of its job: collects the copies of a step and writes them, and puts a
+// part back before the server begins.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(auto checkpoints, Checkpoints::Make(disk, options, facts, 0));
+//   PENSTOCK_ASSIGN_OR_RETURN(const std::set<std::string> restored, checkpoints->Restore(scope));
+//   store.CopyState(0, 2, *checkpoints->CopyFor(0, store));    // on the chunk's queue
+//   PENSTOCK_RETURN_IF_ERROR(checkpoints->Write(5, checkpoints->Take()));
+//
+// Not thread-safe, except that Write may run beside the others.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "executor/checkpoint/folder.h"
+#include "executor/checkpoint/writer.h"
+#include "executor/pserver/memory/chunk_store.h"
+#include "framework/roles/pserver_facts.h"
+#include "framework/runtime/disk.h"
+#include "framework/tensor/scope.h"
+
+namespace penstock::pserver {
+
+struct CheckpointOptions {
+  std::string folder;       // all servers of the job have the same
+  std::uint64_t every = 0;  // steps from one checkpoint to the next; 0: none are made
+  int keep = 2;             // whole checkpoints that are kept
+  // The job continues after this step, from its checkpoint. 0: it starts again from the beginning, because an
+  // earlier start of it made no checkpoint. nullopt: it is new, and the folder must have no checkpoint.
+  std::optional<std::uint64_t> resume;
+  std::vector<std::string> servers;  // the addresses of all servers of the job
+  std::string run;                   // names this start of the job; the same on all servers
+
+  bool used() const { return every > 0 || resume.has_value(); }
+};
+
+class Checkpoints {
+ public:
+  // kUnimplemented E-checkpoint-mode: a step of this job is not the same on all servers, or trainers keep
+  // parameters. kInvalidArgument E-checkpoint-servers: the server's address is not in `servers`.
+  // kFailedPrecondition E-checkpoint-exists: the job is new, and the folder has checkpoints.
+  static Result<std::unique_ptr<Checkpoints>> Make(Disk& disk, CheckpointOptions options,
+                                                   const roles::PserverFacts& facts, int backup_trainers);
+
+  std::uint64_t first_step() const { return options_.resume.value_or(0); }
+  std::uint64_t every() const { return options_.every; }
+
+  // Puts the values of this server's part into the scope, in which the startup program has run, except those of
+  // held params, which RestoreHeld puts there once the store is made; returns the names of all. kFailedPrecondition E-checkpoint-differs: it was made by other programs, or another number of
+  // servers. kDataLoss E-checkpoint-whole, E-checkpoint-damaged.
+  Result<std::set<std::string>> Restore(Scope& scope);
+  Status RestoreHeld(Scope& scope);
+
+  // The copy of a param that is not a table, to be filled by ChunkStore::CopyState.
+  std::shared_ptr<StateCopy> CopyFor(int param, const ChunkStore& store);
+  void PutTable(int param, ChunkStore::TableCopy copy) { tables_[param] = std::move(copy); }
+  void PutShared(NamedTensors tensors) { shared_ = std::move(tensors); }
+  // The copies as values of a part; none are left.
+  std::vector<checkpoint::Value> Take();
+  // E-file-write.
+  Status Write(std::uint64_t step, const std::vector<checkpoint::Value>& values);
+  std::string FolderOf(std::uint64_t step) const { return checkpoint::StepFolder(options_.folder, step); }
+
+ private:
+  Checkpoints(Disk& disk, CheckpointOptions options, const roles::PserverFacts& facts, int server)
+      : disk_(disk),
+        options_(std::move(options)),
+        facts_(facts),
+        server_(server),
+        writer_(disk, {.folder = options_.folder, .keep = options_.keep}) {}
+  Status CheckFolder();
+  Result<checkpoint::Found> Find() const;
+  Status RestoreOne(const checkpoint::Value& value, Scope& scope) const;
+
+  Disk& disk_;
+  const CheckpointOptions options_;
+  const roles::PserverFacts facts_;
+  const int server_;
+  checkpoint::Writer writer_;
+  std::vector<checkpoint::Value> held_;  // until RestoreHeld
+  // Copies of the step that is being saved, by param.
+  std::map<int, std::shared_ptr<StateCopy>> copies_;
+  std::map<int, ChunkStore::TableCopy> tables_;
+  NamedTensors shared_;
+};
+
+}  // namespace penstock::pserver

@@ -1,0 +1,57 @@
+// Which steps of a job are saved in checkpoints, and how far the one that is being made is. Each chunk is
+// copied when it has been updated for the step's last time: the same step on all servers, without a
+// coordinator. One is made at a time: a chunk whose next update belongs to the next one waits until this one
+// is written.
+//
+//   CutProgress cut(5, 0);
+//   cut.StepAt(4);  cut.StepAt(5);        // nullopt, 5
+//   cut.Begin(5);  cut.End();             // a chunk has reached step 5; its copy is there
+//   cut.ReachedByAll();                   // so have all chunks
+//   cut.whole();                          // true: it can be written
+//
+// Versions and steps differ by the steps before this start of the job. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace penstock::pserver {
+
+class CutProgress {
+ public:
+  // `every`: 0 makes none. `first_step`: complete steps at version 0.
+  CutProgress(std::uint64_t every, std::uint64_t first_step) : every_(every), first_step_(first_step) {}
+
+  // The step whose checkpoint has the chunk in this version.
+  std::optional<std::uint64_t> StepAt(std::uint64_t version) const {
+    const std::uint64_t step = first_step_ + version;
+    return every_ > 0 && version > 0 && step % every_ == 0 ? std::optional(step) : std::nullopt;
+  }
+  // Whether an update that makes this version must wait.
+  bool Delays(std::uint64_t version) const {
+    const std::optional<std::uint64_t> step = StepAt(version);
+    return open_ && step && *step != open_;
+  }
+  void Begin(std::uint64_t step) {
+    open_ = step;
+    ++copies_left_;
+  }
+  void End() { --copies_left_; }
+  void ReachedByAll() { reached_by_all_ = true; }
+  // Whether all copies are there.
+  bool whole() const { return open_ && reached_by_all_ && copies_left_ == 0; }
+  std::uint64_t step() const { return open_.value_or(0); }
+  void Close() {
+    open_.reset();
+    reached_by_all_ = false;
+  }
+
+ private:
+  const std::uint64_t every_, first_step_;
+  std::optional<std::uint64_t> open_;  // the step of the one that is being made
+  std::size_t copies_left_ = 0;
+  bool reached_by_all_ = false;
+};
+
+}  // namespace penstock::pserver

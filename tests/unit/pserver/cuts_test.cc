@@ -1,0 +1,121 @@
+// When chunks are copied for a checkpoint, and when the copies are written.
+#include <gtest/gtest.h>
+
+#include "tests/unit/pserver/machine_driver.h"
+
+namespace penstock::test {
+namespace {
+
+pserver::MachineConfig CutConfig(std::uint64_t every, std::uint64_t first_step = 0, bool lr = false) {
+  pserver::MachineConfig config = Config(1, lr);
+  config.cut_every = every;
+  config.first_step = first_step;
+  return config;
+}
+
+// One step of a chunk of the only trainer, up to its update.
+std::string Step(Driver& d, std::uint64_t step, int chunk) {
+  d.Push(0, step, chunk);
+  d.Merged(chunk);
+  return d.Ran(chunk);
+}
+
+TEST(Cuts, EachChunkIsCopiedWhenItReachesTheStep) {
+  Driver d(CutConfig(2));
+  EXPECT_EQ(Step(d, 0, 0), "");
+  EXPECT_EQ(Step(d, 0, 1), "");
+  EXPECT_EQ(Step(d, 1, 0), "cut p0 c0 s2");
+  EXPECT_EQ(d.Copied(), "") << "the other chunk has not reached the step";
+  EXPECT_EQ(Step(d, 1, 1), "cut p0 c1 s2; cut lr s2");
+  EXPECT_EQ(d.Copied(), "");
+  EXPECT_EQ(d.Copied(), "write s2");
+  EXPECT_EQ(d.Written(), "");
+}
+
+TEST(Cuts, TrainingGoesOnWhileTheyAreWritten) {
+  Driver d(CutConfig(2));
+  for (const std::uint64_t step : {0, 1}) Step(d, step, 0);
+  for (const std::uint64_t step : {0, 1}) Step(d, step, 1);
+  for (int copies = 0; copies < 3; ++copies) d.Copied();
+  EXPECT_EQ(Step(d, 2, 0), "");
+  EXPECT_EQ(d.machine.version(0, 0), 3U);
+  d.Push(0, 3, 0);
+  EXPECT_EQ(d.Merged(), "") << "the next checkpoint waits until this one is written";
+  EXPECT_EQ(d.Written(), "run c0 s3");
+  EXPECT_EQ(d.Ran(), "cut p0 c0 s4");
+}
+
+TEST(Cuts, TheScheduleIsCopiedBeforeItRunsAgain) {
+  Driver d(CutConfig(1, 0, true));
+  for (const int chunk : {0, 1}) {
+    d.Push(0, 0, chunk);
+    d.Merged(chunk);
+  }
+  EXPECT_EQ(d.LrRan(), "run c0 s0; run c1 s0");
+  EXPECT_EQ(d.Ran(0), "cut p0 c0 s1");
+  d.Push(0, 1, 0);
+  EXPECT_EQ(d.Merged(0), "") << "waits for the checkpoint of step 1";
+  EXPECT_EQ(d.Ran(1), "cut p0 c1 s1; cut lr s1");
+  for (int copies = 0; copies < 2; ++copies) d.Copied();
+  EXPECT_EQ(d.Copied(), "write s1");
+  EXPECT_EQ(d.Written(), "lr s1");
+}
+
+TEST(Cuts, StepsAreThoseOfTheWholeJob) {
+  Driver d(CutConfig(5, 10));
+  for (std::uint64_t step = 0; step < 4; ++step) EXPECT_EQ(Step(d, step, 0), "");
+  EXPECT_EQ(Step(d, 4, 0), "cut p0 c0 s15");
+}
+
+TEST(Cuts, TheEndWaitsForTheLastOne) {
+  Driver d(CutConfig(1));
+  Step(d, 0, 0);
+  Step(d, 0, 1);
+  d.EndStep(0, 0);
+  EXPECT_EQ(d.Complete(0), "completed t0");
+  for (int copies = 0; copies < 2; ++copies) EXPECT_EQ(d.Copied(), "");
+  EXPECT_EQ(d.Copied(), "write s1");
+  EXPECT_EQ(d.Written(), "end ok");
+}
+
+TEST(Cuts, AFailedWriteEndsTheJob) {
+  Driver d(CutConfig(1));
+  Step(d, 0, 0);
+  Step(d, 0, 1);
+  for (int copies = 0; copies < 3; ++copies) d.Copied();
+  EXPECT_EQ(d.Written(InvalidArgument("E-file-write", "no space")),
+            "error t0 E-file-write; end E-file-write");
+}
+
+TEST(Cuts, HeldParametersAreCopiedOnceTheyAreThere) {
+  pserver::MachineConfig config = CutConfig(1);
+  config.params.push_back({.name = "mean", .chunk_bytes = {4}, .start = true});
+  config.params.push_back({.name = "never sent", .chunk_bytes = {4}, .start = true});
+  Driver d(std::move(config));
+  d.Do([&](pserver::Actions& out) {
+    d.machine.Push({.trainer = 0, .param = 1, .chunk = 0, .step = 0, .part = 0, .bytes = Gradient(4)}, out);
+    d.machine.MergeDone(1, 0, out);
+  });
+  Step(d, 0, 0);
+  EXPECT_EQ(Step(d, 0, 1), "cut p0 c1 s1; cut lr s1; cut p1 c0 s1");
+}
+
+TEST(Cuts, ARestoredHeldParameterIsNotReplaced) {
+  pserver::MachineConfig config = CutConfig(5, 10);
+  config.params.push_back({.name = "mean", .chunk_bytes = {4}, .start = true, .restored = true});
+  Driver d(std::move(config));
+  const auto pull = [&](pserver::Actions& out) { d.machine.Pull(0, 1, 0, 0, out); };
+  EXPECT_EQ(d.Do(pull), "pulled t0 v0");
+  EXPECT_EQ(d.Do([&](pserver::Actions& out) {
+    d.machine.Push({.trainer = 0, .param = 1, .chunk = 0, .step = 0, .part = 0, .bytes = Gradient(4)}, out);
+  }),
+            "pushed t0");
+}
+
+TEST(Cuts, AJobThatContinuesTakesNoInitialValues) {
+  Driver d(CutConfig(5, 10));
+  EXPECT_EQ(d.PushInitial(0), "error t0 E-resume-load; end E-resume-load");
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -17,12 +17,14 @@ __all__ = [
     "RoleSet",
     "StateError",
     "__version__",
+    "resume_step",
     "transpile",
     "transpile_ranks",
 ]
 
 TYPE_CHECKING = False  # for type checkers; typing costs more than the rest of the import
 if TYPE_CHECKING:
+    from penstock._src.executor.resume import resume_step as resume_step
     from penstock._src.transpile.pservers import transpile as transpile
     from penstock._src.transpile.ranks import transpile_ranks as transpile_ranks
     from penstock._src.transpile.role_set import ProgramWarning as ProgramWarning
@@ -34,6 +36,7 @@ _LOADED_LATER = {
     "ProgramWarning": "penstock._src.transpile.role_set",
     "Role": "penstock._src.transpile.role_set",
     "RoleSet": "penstock._src.transpile.role_set",
+    "resume_step": "penstock._src.executor.resume",
     "transpile": "penstock._src.transpile.pservers",
     "transpile_ranks": "penstock._src.transpile.ranks",
 }

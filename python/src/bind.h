@@ -10,6 +10,7 @@ void BindProgram(pybind11::module_& m);
 void BindTensor(pybind11::module_& m);
 void BindScope(pybind11::module_& m);
 void BindAutodiff(pybind11::module_& m);
+void BindCheckpoints(pybind11::module_& m);
 void BindConversion(pybind11::module_& m);
 void BindDatasets(pybind11::module_& m);
 void BindEnvironment(pybind11::module_& m);

@@ -410,6 +410,17 @@ void FlushCommunicator() {
 // Whether pservers still expect steps of this process's trainer.
 bool RpcIsOpen() { return !ended && client_made_by == getpid() && ClientSlot()->shared.open(); }
 
+// The complete steps of the job before this start of it; E-resume-early: no server has told this process.
+std::uint64_t FirstStep() {
+  Result<std::uint64_t> step =
+      FailedPrecondition("E-resume-early", "this process has no parameter servers yet");
+  if (!ended && client_made_by == getpid()) {
+    RunInterruptibly([&] { step = ClientSlot()->shared.FirstStep(); },
+                     [&] { ClientSlot()->of_communicator->Cancel(); });
+  }
+  return Take(std::move(step));
+}
+
 // The program that shows on which servers a program's parameters are.
 std::shared_ptr<ProgramBox> WiringOf(const ProgramBox& box) {
   if (client_made_by != getpid()) return std::make_shared<ProgramBox>(box);
@@ -470,6 +481,7 @@ void BindExecutor(py::module_& m) {
   m.def("communicator_runs", &CommunicatorRuns);
   m.def("flush_communicator", &FlushCommunicator);
   m.def("rpc_is_open", &RpcIsOpen);
+  m.def("first_step", &FirstStep);
   m.def("wiring_of", &WiringOf);
   m.def("end_rpc", &EndRpc, py::arg("thread_failed"));
   m.def("end_child_rpc", &EndChildRpc, py::arg("why"));

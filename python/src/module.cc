@@ -10,6 +10,7 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindTensor(m);
   penstock::python::BindScope(m);
   penstock::python::BindAutodiff(m);
+  penstock::python::BindCheckpoints(m);
   penstock::python::BindConversion(m);
   penstock::python::BindDatasets(m);
   penstock::python::BindEnvironment(m);

@@ -15,6 +15,7 @@ PRINTED = {
         r"2 ranks, sum \[1\. 1\. 1\.\](.|\n)*accuracy on the test images: 0\.[89](.|\n)*E-collective-mismatch"
     ),
     "howto/find_a_hang.md": r"cause: trainer 1 stopped contributing at step 10",
+    "howto/continue_a_job.md": r"from step 0, (.|\n)*from step 60, (.|\n)*step 100  whole",
     "howto/save_and_continue.md": r"(first loss(.|\n)*){2}",
     "howto/several_machines.md": r"rank 0 of 2: 2",
     "reference/exit_codes.md": r"E-feed-shape",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from penstock._penstock import ProgramError
 from penstock._src.base import environment as _environment
+from penstock._src.launch.checkpoints import checkpoint_settings, restart_settings
 from penstock._src.launch.errors import SECONDS_MAX, JobError, split
 from penstock._src.launch.plan import Job, Member, Plan, Role
 from penstock._src.launch.safety import safety_environment
@@ -236,7 +237,7 @@ def _make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
         gpus=tuple(gpus or ()),
         job_id=options.job_id or _environment.text("PENSTOCK_JOB_ID", "", environment),
         token=token,
-        settings=_settings(options),
+        settings={**_settings(options), **checkpoint_settings(options, bool(own or endpoints) or len(nodes) > 1)},
         cloud=options.use_paddlecloud,
         cores=0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0)),
         metrics=options.metrics,
@@ -312,6 +313,7 @@ def make_job(plan: Plan, members: tuple[Member, ...], job_id: str = "", token: s
         "PENSTOCK_LOG_DIR": os.path.abspath(plan.log_dir),
         "PENSTOCK_RESTART_COUNT": str(attempt),
         **plan.settings,
+        **restart_settings(plan.settings, attempt),
     }
     roles = []
     for address in own.pservers:

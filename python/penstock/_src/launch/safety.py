@@ -52,7 +52,7 @@ def add_safety_options(parser: ArgumentParser) -> None:
     group.add_argument(
         "--checkpoint_dir",
         metavar="DIR",
-        help="the only folder in which pservers save tables (PENSTOCK_CHECKPOINT_DIR; default: the "
+        help="the only folder in which pservers save tables and checkpoints (PENSTOCK_CHECKPOINT_DIR; default: the "
         "folder in which they are started)",
     )
 

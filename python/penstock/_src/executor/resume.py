@@ -1,0 +1,39 @@
+"""Where a job continues that was started from a checkpoint."""
+
+from __future__ import annotations
+
+from penstock import _penstock
+from penstock._src.base import environment
+
+
+def resume_step() -> int:
+    """Returns the number of complete steps of this job: those of the checkpoint from which it continues.
+
+    Call it after the startup program has run, which connects the trainer with its pservers. They hold the parameters
+    and the state of the optimizer as they were after so many steps, so training goes on with the step of that number.
+    Values that a script loads belong in the first start only: `if penstock.resume_step() == 0`.
+
+    Returns:
+        int: 0 in a new job, and in a job without pservers.
+
+    Raises:
+        penstock.StateError: the startup program has not run yet, in a job that continues (E-resume-early).
+        penstock.PeerError: a pserver is gone.
+
+    Example:
+        import penstock
+        import penstock.fluid as fluid
+        x = fluid.data('x', [None, 4])
+        loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        for step in range(penstock.resume_step(), 3):
+            exe.run(feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])
+    """
+    try:
+        return _penstock.first_step()
+    except _penstock.StateError as error:
+        if error.id != "E-resume-early" or environment.value("PENSTOCK_RESUME_STEP", 0):
+            raise
+        return 0

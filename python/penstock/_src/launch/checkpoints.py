@@ -1,0 +1,79 @@
+"""Checkpoints of a job with pservers: the options, and the step after which the job continues."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from penstock import _penstock
+from penstock._src.launch.errors import JobError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Mapping
+
+
+def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int]) -> None:
+    """Adds the options to an argparse.ArgumentParser; `positive` reads an integer above 0."""
+    group = parser.add_argument_group("checkpoints", "of a job with pservers in synchronous training")
+    group.add_argument(
+        "--checkpoint_steps",
+        type=positive,
+        metavar="K",
+        help="save what the pservers hold in --checkpoint_dir after every K steps (PENSTOCK_CHECKPOINT_STEPS)",
+    )
+    group.add_argument(
+        "--keep",
+        type=positive,
+        metavar="N",
+        help="keep the newest N whole checkpoints (PENSTOCK_KEEP_CHECKPOINTS; default: 2)",
+    )
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue from the newest whole checkpoint in --checkpoint_dir; scripts find the number of complete "
+        "steps in penstock.resume_step() (PENSTOCK_RESUME_STEP)",
+    )
+
+
+def checkpoint_settings(options: Namespace, has_pservers: bool) -> dict[str, str]:
+    """Returns the variables that the options add to the environment of every role; raises JobError."""
+    steps, folder = options.checkpoint_steps, options.checkpoint_dir
+    given = "--checkpoint_steps" if steps else "--resume" if options.resume else "--keep" if options.keep else None
+    if given is None:
+        return {}
+    if not folder:
+        raise JobError(f"{given} needs --checkpoint_dir DIR", "E-checkpoint-folder")
+    if not has_pservers:
+        raise JobError(f"{given} needs pservers, and the job has none", "E-checkpoint-mode")
+    settings = {}
+    if steps:
+        settings["PENSTOCK_CHECKPOINT_STEPS"] = str(steps)
+    if options.keep:
+        settings["PENSTOCK_KEEP_CHECKPOINTS"] = str(options.keep)
+    if options.resume:
+        try:
+            newest = _penstock.newest_checkpoint(os.path.abspath(folder))
+        except _penstock.DataError as error:
+            raise JobError(f"--resume: {error}", error.id) from error
+        if newest is None:
+            raise JobError(f"--resume: {folder} has no checkpoint", "E-checkpoint-whole")
+        settings["PENSTOCK_RESUME_STEP"] = str(newest)
+    elif there := _penstock.checkpoint_steps(os.path.abspath(folder)):
+        raise JobError(
+            f"--checkpoint_dir {folder} has checkpoints of an earlier job, the last of step {there[-1]}; continue that "
+            "job by --resume, or give an empty folder",
+            "E-checkpoint-exists",
+        )
+    return settings
+
+
+def restart_settings(settings: Mapping[str, str], attempt: int) -> dict[str, str]:
+    """Returns the variables of a job that --max_restart starts again: it continues from its newest whole checkpoint."""
+    if attempt == 0 or "PENSTOCK_CHECKPOINT_STEPS" not in settings:
+        return {}
+    try:
+        newest = _penstock.newest_checkpoint(settings["PENSTOCK_CHECKPOINT_DIR"])
+    except _penstock.DataError:  # only parts of one
+        newest = None
+    return {"PENSTOCK_RESUME_STEP": str(newest or 0)}

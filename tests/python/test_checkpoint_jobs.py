@@ -1,0 +1,183 @@
+"""Jobs of real processes that are ended and continue from a checkpoint, with the bytes of a job that was not ended."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from penstock import _penstock
+
+WAIT_S = 120
+
+# Trains sys.argv[1] steps and saves what it has in sys.argv[2]. DIES_AT: trainer 1 kills itself in that step of the
+# first start, once there is a whole checkpoint. SHARDED: the table is sharded by id.
+SCRIPT = """
+    import os, signal, sys, time
+    import numpy as np
+    import penstock
+    import penstock.fluid as fluid
+
+    steps, saved = int(sys.argv[1]), sys.argv[2]
+    fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = int(
+        os.environ.get('SEED', 3))
+    x, y = fluid.data('x', [None, 64]), fluid.data('y', [None, 1])
+    words = fluid.data('words', [None, 1], 'int64')
+    word = fluid.layers.embedding(words, [400, 8], is_sparse=True, is_distributed='SHARDED' in os.environ,
+                                  param_attr='table')
+    frozen = fluid.layers.fc(x, 8, param_attr=fluid.ParamAttr('frozen', trainable=False), bias_attr=False)
+    output = fluid.layers.fc([fluid.layers.fc(x, 512, act='tanh', param_attr='w'), word, frozen], 1)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
+    rate = fluid.layers.exponential_decay(0.01, 2, 0.9, staircase=True)
+    fluid.optimizer.Adam(rate, lazy_mode='SHARDED' in os.environ).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    trainer = os.environ['TRAINING_ROLE'] == 'TRAINER'
+    index = int(os.environ.get('PADDLE_TRAINER_ID', 0))
+    t = fluid.DistributeTranspiler()
+    t.transpile(index, pservers=os.environ['PADDLE_PSERVER_ENDPOINTS'], trainers=2,
+                sync_mode='ASYNC' not in os.environ)
+    if not trainer:
+        main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
+        exe.run(startup)
+        exe.run(main)
+        sys.exit(0)
+    program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+    print('from step', penstock.resume_step(), flush=True)
+    if 'LOADS' in os.environ:
+        fluid.global_scope().find_var('w').get_tensor().set(np.ones([64, 512], 'float32'), None)
+    for step in range(penstock.resume_step(), steps):
+        if os.environ.get('DIES_AT') == str(step) and index == 1 and os.environ['PENSTOCK_RESTART_COUNT'] == '0':
+            end = time.monotonic() + 60
+            while penstock._penstock.newest_checkpoint(os.environ['PENSTOCK_CHECKPOINT_DIR']) is None:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+        random = np.random.RandomState(2 * step + index)
+        feed = {'x': random.rand(4, 64).astype('float32'), 'y': random.rand(4, 1).astype('float32'),
+                'words': random.randint(0, 400, [4, 1])}
+        exe.run(program, feed=feed, fetch_list=[loss])
+    if index == 0:
+        fluid.io.save_persistables(exe, saved, program)
+    exe.close()
+"""
+
+
+def launch(folder, *arguments, options=(), servers=2, **environment):
+    """(exit code, what the launcher and all roles said)"""
+    (folder / "job.py").write_text(textwrap.dedent(SCRIPT))
+    command = [sys.executable, "-m", "penstock.distributed.launch", "--worker_num", "2", "--server_num", str(servers)]
+    result = subprocess.run(
+        [*command, *map(str, options), "job.py", *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        text=True,
+        capture_output=True,
+        timeout=WAIT_S,
+    )
+    logs = [path.read_text(errors="replace") for path in sorted((folder / "mylog").glob("*log.*"))]
+    return result.returncode, "\n".join([result.stdout, result.stderr, *logs])
+
+
+def contents(folder):
+    """{path: bytes} of the files below the folder, except those that are of one job only."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "__digests__"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def values_of(folder, step):
+    """[bytes] of all that each pserver held: parameters, tables, state of the optimizer, counters of schedules."""
+    return [path.read_bytes() for path in sorted((folder / f"step-{step}").glob("*.values"))]
+
+
+def checkpoints(folder):
+    return ("--checkpoint_dir", folder, "--checkpoint_steps", 5)
+
+
+@pytest.mark.parametrize("environment", [{}, {"SHARDED": "1"}], ids=["sliced", "sharded"])
+def test_a_job_that_was_killed_continues_with_the_bytes_of_one_that_was_not(tmp_path, environment):
+    code, said = launch(tmp_path, 10, "straight", options=checkpoints("whole"), **environment)
+    assert code == 0, said
+    assert "from step 0" in said
+    assert sorted(path.name for path in (tmp_path / "whole").iterdir() if path.name.startswith("step")) == [
+        "step-10",
+        "step-5",
+    ]
+    code, said = launch(tmp_path, 10, "none", options=checkpoints("cut"), DIES_AT="7", **environment)
+    assert code == 1, said
+    assert _penstock.newest_checkpoint(str(tmp_path / "cut")) == 5
+    # With other initial values: all that matters is in the checkpoint. The rows of a table that is sharded by id
+    # begin with values from the seed when they are first used.
+    seed = {} if environment else {"SEED": "4"}
+    options = [*checkpoints("cut"), "--resume"]
+    code, said = launch(tmp_path, 10, "resumed", options=options, **environment, **seed)
+    assert code == 0, said
+    assert "from step 5" in said
+    straight, resumed = contents(tmp_path / "straight"), contents(tmp_path / "resumed")
+    assert {"w", "frozen"} <= straight.keys()
+    assert straight == resumed
+    expected = values_of(tmp_path / "whole", 10)
+    assert len(expected) == 2
+    assert values_of(tmp_path / "cut", 10) == expected
+    assert values_of(tmp_path / "whole", 5) != expected
+    listed = json.loads((tmp_path / "cut" / "step-10" / "part-0-of-2.json").read_text())["values"]
+    assert {"param", "state", "schedule"} <= {value["kind"] for value in listed}
+
+
+def test_a_job_that_the_launcher_restarts_continues_from_its_checkpoint(tmp_path):
+    assert launch(tmp_path, 10, "straight", options=checkpoints("whole"))[0] == 0
+    options = [*checkpoints("cut"), "--max_restart", 1]
+    code, said = launch(tmp_path, 10, "restarted", options=options, DIES_AT="7")
+    assert code == 0, said
+    assert "from step 0" in said
+    assert "from step 5" in said
+    assert contents(tmp_path / "straight") == contents(tmp_path / "restarted")
+    assert values_of(tmp_path / "whole", 10) == values_of(tmp_path / "cut", 10)
+
+
+def test_checkpoints_of_an_earlier_job_are_neither_used_nor_replaced_unasked(tmp_path):
+    assert launch(tmp_path, 5, "saved", options=checkpoints("ckpt"))[0] == 0
+    before = contents(tmp_path / "ckpt")
+    code, said = launch(tmp_path, 5, "saved", options=checkpoints("ckpt"))
+    assert code == 2
+    assert "has checkpoints of an earlier job, the last of step 5; continue that job by --resume" in said
+    assert "[E-checkpoint-exists]" in said
+    code, said = launch(tmp_path, 10, "saved", options=[*checkpoints("ckpt"), "--resume"], servers=3)
+    assert code == 1
+    assert "it was made by 2 pservers, this job has 3" in said
+    assert contents(tmp_path / "ckpt") == before
+    (tmp_path / "ckpt" / "step-5" / "part-1-of-2.json").unlink()
+    code, said = launch(tmp_path, 10, "saved", options=[*checkpoints("ckpt"), "--resume"])
+    assert code == 2
+    assert "has no whole checkpoint: in step-5, part 1 of 2 is missing" in said
+
+
+def test_values_loaded_into_a_job_that_continues_are_an_error(tmp_path):
+    assert launch(tmp_path, 5, "saved", options=checkpoints("ckpt"))[0] == 0
+    code, said = launch(tmp_path, 10, "saved", options=[*checkpoints("ckpt"), "--resume"], LOADS="1")
+    assert code == 1
+    assert "[E-resume-load]" in said
+    assert "if penstock.resume_step() == 0" in said
+
+
+def test_a_job_without_common_steps_makes_no_checkpoints(tmp_path):
+    code, said = launch(tmp_path, 5, "saved", options=checkpoints("ckpt"), ASYNC="1")
+    assert code == 1
+    assert "trainers that do not wait for each other have no common step" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "servers", "message"),
+    [
+        (["--resume"], 2, "--resume needs --checkpoint_dir DIR   [E-checkpoint-folder]"),
+        (["--checkpoint_steps", "5"], 2, "--checkpoint_steps needs --checkpoint_dir DIR   [E-checkpoint-folder]"),
+        (["--resume", "--checkpoint_dir", "none"], 2, "--resume: none has no checkpoint   [E-checkpoint-whole]"),
+        (["--checkpoint_dir", "x", "--checkpoint_steps", "5"], 0, "--checkpoint_steps needs pservers"),
+        (["--checkpoint_dir", "x", "--checkpoint_steps", "0"], 2, "--checkpoint_steps"),
+    ],
+)
+def test_the_launcher_refuses_options_that_do_not_fit(tmp_path, options, servers, message):
+    code, said = launch(tmp_path, 5, "saved", options=options, servers=servers)
+    assert code == 2
+    assert message in said

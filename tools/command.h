@@ -26,6 +26,7 @@ struct Command {
 };
 
 int RunCheck(const Arguments& arguments);
+int RunCkpt(const Arguments& arguments);
 int RunConvert(const Arguments& arguments);
 int RunDiff(const Arguments& arguments);
 int RunMemoryOptimize(const Arguments& arguments);

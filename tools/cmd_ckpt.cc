@@ -1,0 +1,152 @@
+// penstock ckpt ls|verify DIR, ckpt diff A B: look at the checkpoints of a job (executor/checkpoint).
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <utility>
+
+#include "executor/checkpoint/folder.h"
+#include "tools/command.h"
+
+namespace penstock::tools {
+namespace {
+
+using checkpoint::Found;
+using checkpoint::Manifest;
+using checkpoint::ValueEntry;
+
+constexpr char kCkptUsage[] = "ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B";
+
+std::string WithoutSlash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+// The checkpoint in a folder such as DIR/step-5; nullopt: the path names none.
+Result<std::optional<Found>> FindStep(const std::string& path) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Found> all,
+                            checkpoint::FindCheckpoints(SystemDisk(), FolderOf(path)));
+  const auto found = std::ranges::find_if(
+      all, [&](const Found& one) { return one.folder == path || one.folder == "./" + path; });
+  return found == all.end() ? std::optional<Found>() : std::optional(std::move(*found));
+}
+
+std::string CountOf(std::uint64_t count, std::string_view what) {
+  return StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+std::string Summary(const Found& found) {
+  if (!found.whole()) return StrCat("step ", found.step, "  not whole: ", found.lacks, "\n");
+  std::uint64_t values = 0, bytes = 0;
+  for (const Manifest& part : found.parts) {
+    values += part.values.size();
+    bytes += part.bytes;
+  }
+  return StrCat("step ", found.step, "  whole: ", CountOf(found.parts.size(), "pserver"), ", ",
+                CountOf(static_cast<std::uint64_t>(found.parts.front().trainers), "trainer"), ", ",
+                CountOf(values, "value"), ", ", bytes, " bytes\n");
+}
+
+std::string Details(const Found& found) {
+  std::string text = Summary(found);
+  for (const Manifest& part : found.parts) {
+    text += StrCat("pserver ", part.server, "\n");
+    for (const ValueEntry& value : part.values) {
+      text += StrCat("  ", value.name, " : ", value.rows ? "rows " : "", value.type, "  ",
+                     checkpoint::KindName(value.kind));
+      if (!value.of.empty() && value.of != value.name) text += StrCat(" of ", value.of);
+      if (value.row_begin && *value.row_begin > 0) text += StrCat(" from row ", *value.row_begin);
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+int List(const std::string& path) {
+  const Result<std::optional<Found>> step = FindStep(path);
+  if (!step.ok()) return BadInput(step.status());
+  if (step->has_value()) {
+    std::cout << Details(**step);
+    return (*step)->whole() ? kExitOk : kExitFindings;
+  }
+  const Result<std::vector<Found>> all = checkpoint::FindCheckpoints(SystemDisk(), path);
+  if (!all.ok()) return BadInput(all.status());
+  for (const Found& found : *all) std::cout << Summary(found);
+  if (all->empty()) return BadInput(DataLoss("E-checkpoint-whole", path, " has no checkpoint"));
+  return kExitOk;
+}
+
+int Verify(const std::string& folder) {
+  const Result<std::vector<Found>> all = checkpoint::FindCheckpoints(SystemDisk(), folder);
+  if (!all.ok()) return BadInput(all.status());
+  if (all->empty()) return BadInput(DataLoss("E-checkpoint-whole", folder, " has no checkpoint"));
+  bool good = true;
+  for (const Found& found : *all) {
+    const Status status = found.whole() ? VerifyCheckpoint(SystemDisk(), found) : OkStatus();
+    good = good && found.whole() && status.ok();
+    if (!found.whole()) {
+      std::cout << Summary(found);
+    } else {
+      std::cout << "step " << found.step << "  " << (status.ok() ? "good" : status.message()) << "\n";
+    }
+  }
+  return good ? kExitOk : kExitFindings;
+}
+
+// The values by pserver and name.
+std::map<std::pair<int, std::string>, const ValueEntry*> ValuesOf(const Found& found) {
+  std::map<std::pair<int, std::string>, const ValueEntry*> values;
+  for (const Manifest& part : found.parts) {
+    for (const ValueEntry& value : part.values) values[{part.server, value.name}] = &value;
+  }
+  return values;
+}
+
+int Compare(const Found& a, const Found& b) {
+  const auto left = ValuesOf(a), right = ValuesOf(b);
+  int differences = 0;
+  const auto tell = [&](const std::pair<int, std::string>& key, const std::string& how) {
+    std::cout << "pserver " << key.first << "  " << key.second << ": " << how << "\n";
+    ++differences;
+  };
+  for (const auto& [key, value] : left) {
+    const auto other = right.find(key);
+    if (other == right.end()) {
+      tell(key, StrCat("only in step ", a.step));
+    } else if (value->type != other->second->type) {
+      tell(key, StrCat(value->type, ", in step ", b.step, " ", other->second->type));
+    } else if (value->crc32c != other->second->crc32c || value->bytes != other->second->bytes) {
+      tell(key, "other values");
+    }
+  }
+  for (const auto& [key, value] : right) {
+    if (!left.contains(key)) tell(key, StrCat("only in step ", b.step));
+  }
+  if (differences == 0) std::cout << "equal: " << CountOf(left.size(), "value") << "\n";
+  return differences == 0 ? kExitOk : kExitFindings;
+}
+
+int Diff(const std::string& a, const std::string& b) {
+  std::vector<Found> both;
+  for (const std::string& path : {a, b}) {
+    Result<std::optional<Found>> found = FindStep(path);
+    if (!found.ok()) return BadInput(found.status());
+    if (!found->has_value()) return BadInput(DataLoss("E-checkpoint-whole", path, " is no checkpoint"));
+    if (!(*found)->whole())
+      return BadInput(DataLoss("E-checkpoint-whole", path, " is not whole: ", (*found)->lacks));
+    both.push_back(*std::move(*found));
+  }
+  return Compare(both[0], both[1]);
+}
+
+}  // namespace
+
+int RunCkpt(const Arguments& arguments) {
+  const std::string_view does = arguments.empty() ? std::string_view() : arguments[0];
+  if (does == "ls" && arguments.size() == 2) return List(WithoutSlash(arguments[1]));
+  if (does == "verify" && arguments.size() == 2) return Verify(WithoutSlash(arguments[1]));
+  if (does == "diff" && arguments.size() == 3)
+    return Diff(WithoutSlash(arguments[1]), WithoutSlash(arguments[2]));
+  return BadUsage("ckpt", kCkptUsage);
+}
+
+}  // namespace penstock::tools

@@ -11,7 +11,9 @@
 // Throws std::bad_alloc. Not thread-safe; searches may run beside each other.
 #pragma once
 
+#ifdef __SSE2__
 #include <emmintrin.h>
+#endif
 
 #include <bit>
 #include <cstddef>
@@ -95,6 +97,7 @@ class Index {
 
   // One bit for each entry of this hash.
   static unsigned Matches(const Line& line, std::uint32_t hash) {
+#ifdef __SSE2__
     const auto* const hashes = reinterpret_cast<const __m128i*>(line.hashes);
     const auto* const places = reinterpret_cast<const __m128i*>(line.places);
     const __m128i wanted = _mm_set1_epi32(static_cast<int>(hash)), none = _mm_setzero_si128();
@@ -102,6 +105,12 @@ class Index {
       return _mm_andnot_si128(_mm_cmpeq_epi32(places[i], none), _mm_cmpeq_epi32(hashes[i], wanted));
     };
     return static_cast<unsigned>(_mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(half(0), half(1)), none)));
+#else
+    unsigned found = 0;
+    for (std::size_t i = 0; i < kEntries; ++i)
+      found |= unsigned{line.hashes[i] == hash && line.places[i] != 0} << i;
+    return found;
+#endif
   }
 
   bool moving() const { return old_.pages.data() != nullptr; }
@@ -118,8 +127,8 @@ class Index {
   // now_ as well.
   Lines old_;
   std::size_t begun_ = 0, moved_ = 0, released_ = 0;
-  bool spilled_ =
-      false;  // a search went on from lines that are not moved to a moved one, so now_ has its entry
+  // A search went on from lines that are not moved to a moved one, so now_ has its entry.
+  bool spilled_ = false;
 };
 
 }  // namespace penstock::table

@@ -14,14 +14,14 @@ namespace {
 
 namespace py = pybind11;
 
-std::int64_t Count(Nanoseconds span) { return span.count(); }
+std::int64_t TicksOf(Nanoseconds span) { return span.count(); }
 
 // [(type, calls, total, min, max)], in nanoseconds
 py::list Times() {
   py::list out;
   for (const exec::OpTimes& times : TimerOfThisProcess().Times()) {
-    out.append(
-        py::make_tuple(times.type, times.count, Count(times.total), Count(times.min), Count(times.max)));
+    out.append(py::make_tuple(times.type, times.count, TicksOf(times.total), TicksOf(times.min),
+                              TicksOf(times.max)));
   }
   return out;
 }
@@ -30,7 +30,7 @@ py::list Times() {
 py::tuple Events() {
   py::list out;
   for (const exec::OpEvent& event : TimerOfThisProcess().Events()) {
-    out.append(py::make_tuple(event.type, event.thread, Count(event.begin), Count(event.end)));
+    out.append(py::make_tuple(event.type, event.thread, TicksOf(event.begin), TicksOf(event.end)));
   }
   return py::make_tuple(std::move(out), TimerOfThisProcess().events_left_out());
 }

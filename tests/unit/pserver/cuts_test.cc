@@ -89,8 +89,8 @@ TEST(Cuts, AFailedWriteEndsTheJob) {
 
 TEST(Cuts, HeldParametersAreCopiedOnceTheyAreThere) {
   pserver::MachineConfig config = CutConfig(1);
-  config.params.push_back({.name = "mean", .chunk_bytes = {4}, .start = true});
-  config.params.push_back({.name = "never sent", .chunk_bytes = {4}, .start = true});
+  config.params.push_back({.name = "mean", .bytes_of_chunks = {4}, .start = true});
+  config.params.push_back({.name = "never sent", .bytes_of_chunks = {4}, .start = true});
   Driver d(std::move(config));
   d.Do([&](pserver::Actions& out) {
     d.machine.Push({.trainer = 0, .param = 1, .chunk = 0, .step = 0, .part = 0, .bytes = Gradient(4)}, out);
@@ -102,7 +102,7 @@ TEST(Cuts, HeldParametersAreCopiedOnceTheyAreThere) {
 
 TEST(Cuts, ARestoredHeldParameterIsNotReplaced) {
   pserver::MachineConfig config = CutConfig(5, 10);
-  config.params.push_back({.name = "mean", .chunk_bytes = {4}, .start = true, .restored = true});
+  config.params.push_back({.name = "mean", .bytes_of_chunks = {4}, .start = true, .restored = true});
   Driver d(std::move(config));
   const auto pull = [&](pserver::Actions& out) { d.machine.Pull(0, 1, 0, 0, out); };
   EXPECT_EQ(d.Do(pull), "pulled t0 v0");

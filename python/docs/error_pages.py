@@ -42,7 +42,7 @@ FAMILIES = [
         "data",
         "Data and files",
         "Errors of datasets, readers, saved parameters and models.",
-        "dataset reader load save file read predictor checkpoint json table",
+        "dataset reader load save file read predictor checkpoint resume json table",
     ),
     (
         "processes",

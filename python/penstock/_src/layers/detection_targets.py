@@ -60,7 +60,7 @@ def target_assign(
 
     Args:
         input: the targets of the objects, shape [objects, P, K], in a sequence for each image; box j takes column j
-            modulo P; float32, float64, int32 or int64.
+            modulo P.
         matched_indices: shape [N, boxes], int32: the object of each box within its image, or -1.
         negative_indices: shape [indices, 1], int32, in a sequence for each image: the boxes that have weight 1 without
             an object.

@@ -239,5 +239,5 @@ def deformable_roi_pooling(
     return {
         "output_dim": channels // pooled_height // pooled_width if position_sensitive else channels,
         "group_size": IMAGES.per_axis(group_size, "group_size"),
-        "part_size": IMAGES.per_axis(part_size or [pooled_height, pooled_width], "part_size"),
+        "part_size": IMAGES.per_axis([pooled_height, pooled_width] if part_size is None else part_size, "part_size"),
     }

@@ -564,6 +564,7 @@ def test_detection_map_state_may_lack_classes(fluid, lengths, says):
     [
         (lambda L, x: L.prior_box(x, x, [4.0], steps=[1.0]), "steps must be a list of two numbers"),
         (lambda L, x: L.density_prior_box(x, x, [1], [4.0, 8.0], [1.0]), "must have the same length"),
+        (lambda L, x: L.density_prior_box(x, x), "give densities and fixed_sizes"),
         (lambda L, x: L.box_coder(x, 0.1, x), "prior_box_var must be a Variable or a list"),
         (lambda L, x: L.locality_aware_nms(x, x, 0.1, 1, 1), "takes one class"),
         (lambda L, x: L.ssd_loss(x, x, x, x, x, mining_type="hard_example"), "mining_type must be max_negative"),

@@ -367,8 +367,15 @@ class BeamSearchDecoder(_Decoder):
 
     def __call__(self) -> tuple[Variable, Variable]:
         self._require_after()
+        ids, scores = self._ids_array, self._scores_array
+        if ids is None or scores is None:
+            raise program_error(
+                "E-decoder-order",
+                "BeamSearchDecoder: the block declares no words or no scores, read_array(is_ids=True) and "
+                "read_array(is_scores=True)",
+            )
         found: tuple[Variable, Variable] = layers.beam_search_decode(
-            self._ids_array, self._scores_array, beam_size=self._beam_size, end_id=self._end_id
+            ids, scores, beam_size=self._beam_size, end_id=self._end_id
         )
         return found
 

@@ -75,7 +75,7 @@ def basic_gru(
         out, last = fluid.contrib.layers.basic_gru(x, None, hidden_size=8, num_layers=2, bidirectional=True)
     """
 
-    def unit(name: str, param_attr: ParamAttr, bias_attr: ParamAttr | bool) -> BasicGRUUnit:
+    def unit(name: str, param_attr: ParamAttr | None, bias_attr: ParamAttr | None) -> BasicGRUUnit:
         return BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
     return _run(
@@ -126,7 +126,7 @@ def basic_lstm(
         out, h, c = fluid.contrib.layers.basic_lstm(x, None, None, hidden_size=8, sequence_length=length)
     """
 
-    def unit(name: str, param_attr: ParamAttr, bias_attr: ParamAttr | bool) -> BasicLSTMUnit:
+    def unit(name: str, param_attr: ParamAttr | None, bias_attr: ParamAttr | None) -> BasicLSTMUnit:
         return BasicLSTMUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, forget_bias, dtype)
 
     dropout = dict(dropout_prob=dropout_prob, dropout_implementation="upscale_in_train")
@@ -147,7 +147,7 @@ def _units(
     num_layers: int,
     bidirectional: bool,
     param_attr: ParamAttr | None,
-    bias_attr: ParamAttr | bool | None,
+    bias_attr: ParamAttr | None,
 ) -> list[list[Callable[..., Any]]]:
     """Returns one list of units, one for each layer, for each direction."""
     directions = [("_layers_", "fw")] + ([("_reverse_layers_", "bw")] if bidirectional else [])
@@ -181,8 +181,9 @@ def _run(
         mask = sequence_padding.sequence_mask(sequence_length, maxlen=slicing.shape(input)[0], dtype="float32")
         mask = reshaping.transpose(mask, [1, 0])
     layers, directions = len(units[0]), len(units)
+    given = [init for init in inits if init is not None]
     if inits[0] is not None:
-        inits = [reshaping.reshape(init, [layers, directions, -1, hidden_size]) for init in inits]
+        inits = [reshaping.reshape(init, [layers, directions, -1, hidden_size]) for init in given]
     outs: list[Variable] = []
     lasts: list[list[Variable]] = []
     for direction, of_direction in enumerate(units):

@@ -60,7 +60,8 @@ class InitState:
     @property
     def value(self) -> Variable:
         """Variable: the initial value."""
-        return self._value
+        value: Variable = self._value
+        return value
 
     @property
     def need_reorder(self) -> bool:

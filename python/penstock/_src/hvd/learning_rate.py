@@ -5,7 +5,7 @@ Source: Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from penstock._src.base.argument_texts import OPTIMIZER
 from penstock._src.base.doc_texts import with_texts
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
+@overload
+def scale_learning_rate(learning_rate: float, op: object = ...) -> float: ...
+@overload
+def scale_learning_rate(learning_rate: Variable, op: object = ...) -> Variable: ...
 @with_texts(OPTIMIZER)
 def scale_learning_rate(learning_rate: Variable | float, op: object = Average) -> Variable | float:
     """Scales the learning rate of one rank for all of them.
@@ -63,5 +67,4 @@ def warmup_learning_rate(learning_rate: float, warmup_steps: int, after: Variabl
         Goyal et al., Accurate, Large Minibatch SGD, arXiv:1706.02677, section 2.2.
     """
     full = scale_learning_rate(float(learning_rate))
-    rate: Variable = linear_lr_warmup(full if after is None else after, warmup_steps, float(learning_rate), full)
-    return rate
+    return linear_lr_warmup(full if after is None else after, warmup_steps, float(learning_rate), full)

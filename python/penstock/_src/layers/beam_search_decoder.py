@@ -1,6 +1,9 @@
 """BeamSearchDecoder: keeps the best branches of each sequence, step by step."""
 
+from __future__ import annotations
+
 from collections import namedtuple
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -21,10 +24,17 @@ from penstock._src.layers.helper import require_variables
 from penstock._src.layers.indexing import gather_nd
 from penstock._src.layers.nest import flatten, map_structure
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+    from penstock._src.layers.rnn_cells import RNNCell
+
 __all__ = ["BeamSearchDecoder"]
 
 
-def _tiled(x, times):
+def _tiled(x: Variable, times: int) -> Variable:
     """Returns x with a second axis of copies."""
     x = reshaping.unsqueeze(x, [1])
     return slicing.expand(x, [1, times] + [1] * (len(x.shape) - 2))
@@ -56,7 +66,15 @@ class BeamSearchDecoder(Decoder):
     OutputWrapper = namedtuple("OutputWrapper", ("scores", "predicted_ids", "parent_ids"))
     StateWrapper = namedtuple("StateWrapper", ("cell_states", "log_probs", "finished", "lengths"))
 
-    def __init__(self, cell, start_token, end_token, beam_size, embedding_fn=None, output_fn=None):
+    def __init__(
+        self,
+        cell: RNNCell,
+        start_token: int,
+        end_token: int,
+        beam_size: int,
+        embedding_fn: Callable[..., Any] | None = None,
+        output_fn: Callable[..., Any] | None = None,
+    ) -> None:
         self.cell = cell
         self.embedding_fn = embedding_fn
         self.output_fn = output_fn
@@ -65,7 +83,7 @@ class BeamSearchDecoder(Decoder):
         self.beam_size = beam_size
 
     @staticmethod
-    def tile_beam_merge_with_batch(x, beam_size):
+    def tile_beam_merge_with_batch(x: Variable, beam_size: int) -> Variable:
         """Repeats each row for the branches of its beam.
 
         Args:
@@ -88,16 +106,16 @@ class BeamSearchDecoder(Decoder):
         x = reshaping.reshape(x, [0] * (len(x.shape) - 2) + [-1])
         return reshaping.transpose(x, [len(x.shape) - 1] + list(range(len(x.shape) - 1)))
 
-    def _split_batch_beams(self, x):
+    def _split_batch_beams(self, x: Variable) -> Variable:
         return reshaping.reshape(x, (-1, self.beam_size) + tuple(x.shape[1:]))
 
-    def _merge_batch_beams(self, x):
+    def _merge_batch_beams(self, x: Variable) -> Variable:
         return reshaping.reshape(x, (-1,) + tuple(x.shape[2:]))
 
-    def _expand_to_beam_size(self, x):
+    def _expand_to_beam_size(self, x: Variable) -> Variable:
         return _tiled(x, self.beam_size)
 
-    def _mask_probs(self, probs, finished):
+    def _mask_probs(self, probs: Variable, finished: Variable) -> Variable:
         """Masks scores so that finished branches can only continue with the end token, at no cost."""
         finished = tensor.cast(finished, probs.dtype)
         ended = elementwise_mul(
@@ -105,7 +123,7 @@ class BeamSearchDecoder(Decoder):
         )
         return ended - elementwise_mul(probs, finished - 1, axis=0)
 
-    def _gather(self, x, indices, batch_size):
+    def _gather(self, x: Variable, indices: Variable, batch_size: Variable) -> Variable:
         """Returns, for each sequence, the rows of x at its indices."""
         if batch_size.dtype != indices.dtype:
             batch_size = tensor.cast(batch_size, indices.dtype)
@@ -115,7 +133,7 @@ class BeamSearchDecoder(Decoder):
         places.stop_gradient = True
         return gather_nd(x, places)
 
-    def initialize(self, initial_cell_states):
+    def initialize(self, initial_cell_states: Variable) -> tuple[Any, ...]:
         """Returns the input of the first step: the start token, for which only the first branch is possible.
 
         Args:
@@ -146,7 +164,9 @@ class BeamSearchDecoder(Decoder):
             inputs = self.embedding_fn(inputs)
         return inputs, self.StateWrapper(cell_states, log_probs, finished, lengths), finished
 
-    def _beam_search_step(self, time, logits, next_cell_states, beam_state):
+    def _beam_search_step(
+        self, time: Variable, logits: Variable, next_cell_states: Any, beam_state: Any
+    ) -> tuple[Any, Any]:
         self.vocab_size = logits.shape[-1]
         self.vocab_size_tensor = tensor.fill_constant([1], "int64", self.vocab_size)
         only_end = numpy.full(self.vocab_size, -self.kinf, "float32")
@@ -171,7 +191,7 @@ class BeamSearchDecoder(Decoder):
             self.StateWrapper(next_cell_states, next_log_probs, finished, lengths),
         )
 
-    def step(self, time, inputs, states, **kwargs):
+    def step(self, time: Variable, inputs: Variable, states: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Runs a step of the cell, and keeps the best continuations of each sequence's branches.
 
         Args:
@@ -205,7 +225,7 @@ class BeamSearchDecoder(Decoder):
         next_inputs = self.embedding_fn(tokens) if self.embedding_fn else tokens
         return found, next_states, next_inputs, next_states.finished
 
-    def finalize(self, outputs, final_states, sequence_lengths):
+    def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Variable) -> tuple[Any, ...]:
         """Follows the branches of the last step back to the first step.
 
         Args:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 __all__ = ["beam_search", "beam_search_decode", "gather_tree"]
 
 
 @layer("beam_search_decode", fluid_accepts={"ids": "int64", "scores": "float32 float64"})
-def beam_search_decode(ids, scores, beam_size, end_id, name=None):
+def beam_search_decode(
+    ids: Variable, scores: Variable, beam_size: int, end_id: int, name: str | None = None
+) -> tuple[Any, ...]:
     """Assembles the sentences from the tokens that the steps of `beam_search` selected.
 
     Args:

@@ -1,17 +1,26 @@
 """Layers that exchange tensors between the ranks of a ring, as Fluid's collective transpilers and fleets use them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.ir import unique_name
 from penstock._src.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock._src.ir.variable import Variable
 
 _REDUCTIONS = ("sum", "prod", "max", "min")
 
 
-def _require_reduction(reduce_type):
+def _require_reduction(reduce_type: str) -> None:
     if reduce_type not in _REDUCTIONS:
         raise TypeError(f"reduce_type must be one of {', '.join(_REDUCTIONS)}, not {reduce_type!r}")
 
 
-def _result(helper, x, suffix, shape=None):
+def _result(helper: LayerHelper, x: Variable, suffix: str, shape: Sequence[int] | None = None) -> Variable:
     """Creates a variable like x for the result of an op; its name begins with that of x."""
     return helper.create_variable(
         name=unique_name.generate(f"{x.name}.{suffix}"),
@@ -22,7 +31,7 @@ def _result(helper, x, suffix, shape=None):
     )
 
 
-def _allreduce(x, out=None, reduce_type="sum", sync_mode=False):
+def _allreduce(x: Variable, out: Variable | None = None, reduce_type: str = "sum", sync_mode: bool = False) -> Variable:
     """Reduces x over all ranks of the first ring."""
     _require_reduction(reduce_type)
     helper = LayerHelper("allreduce").takes(x=x)
@@ -35,14 +44,16 @@ def _allreduce(x, out=None, reduce_type="sum", sync_mode=False):
     return out
 
 
-def _broadcast(x, root, sync_mode=False):
+def _broadcast(x: Variable, root: int, sync_mode: bool = False) -> Variable:
     """Broadcasts x of rank `root` to all ranks of the first ring."""
     helper = LayerHelper("broadcast").takes(x=x)
     helper.append_op("broadcast", {"X": x}, {"Out": x}, {"sync_mode": sync_mode, "root": root})
     return x
 
 
-def _c_allreduce(x, out=None, reduce_type="sum", ring_id=0, use_calc_stream=False):
+def _c_allreduce(
+    x: Variable, out: Variable | None = None, reduce_type: str = "sum", ring_id: int = 0, use_calc_stream: bool = False
+) -> Variable:
     """Reduces x over all ranks of a ring."""
     _require_reduction(reduce_type)
     op_type = "c_allreduce_" + reduce_type
@@ -52,7 +63,7 @@ def _c_allreduce(x, out=None, reduce_type="sum", ring_id=0, use_calc_stream=Fals
     return out
 
 
-def _c_broadcast(x, root=0, ring_id=0, use_calc_stream=False):
+def _c_broadcast(x: Variable, root: int = 0, ring_id: int = 0, use_calc_stream: bool = False) -> Variable:
     """Broadcasts x of rank `root` to all ranks of a ring."""
     helper = LayerHelper("c_broadcast").takes(x=x)
     helper.append_op(
@@ -61,12 +72,12 @@ def _c_broadcast(x, root=0, ring_id=0, use_calc_stream=False):
     return x
 
 
-def _c_allgather(x, nranks, ring_id=0, use_calc_stream=False):
+def _c_allgather(x: Variable, nranks: int, ring_id: int = 0, use_calc_stream: bool = False) -> Variable:
     """Concatenates the rows of x of all nranks ranks of a ring."""
     return _of_all_ranks("c_allgather", x, nranks, lambda rows: rows * nranks, ring_id, use_calc_stream)
 
 
-def _c_reducescatter(x, nranks, ring_id=0, use_calc_stream=False):
+def _c_reducescatter(x: Variable, nranks: int, ring_id: int = 0, use_calc_stream: bool = False) -> Variable:
     """Returns this rank's part of the rows of x, summed over all nranks ranks of a ring."""
     LayerHelper("c_reducescatter").takes(x=x)
     if x.shape[0] > 0 and x.shape[0] % nranks != 0:
@@ -74,7 +85,9 @@ def _c_reducescatter(x, nranks, ring_id=0, use_calc_stream=False):
     return _of_all_ranks("c_reducescatter", x, nranks, lambda rows: rows // nranks, ring_id, use_calc_stream)
 
 
-def _of_all_ranks(op_type, x, nranks, rows_of, ring_id, use_calc_stream):
+def _of_all_ranks(
+    op_type: str, x: Variable, nranks: int, rows_of: Callable[[int], int], ring_id: int, use_calc_stream: bool
+) -> Variable:
     helper = LayerHelper(op_type).takes(x=x)
     shape = list(x.shape)
     if shape[0] > 0:
@@ -86,14 +99,14 @@ def _of_all_ranks(op_type, x, nranks, rows_of, ring_id, use_calc_stream):
     return out
 
 
-def _c_sync_calc_stream(x):
+def _c_sync_calc_stream(x: Variable) -> Variable:
     """Returns x after all earlier computation has ended."""
     helper = LayerHelper("c_sync_calc_stream").takes(x=x)
     helper.append_op("c_sync_calc_stream", {"X": x}, {"Out": x})
     return x
 
 
-def _c_sync_comm_stream(x, ring_id):
+def _c_sync_comm_stream(x: Variable, ring_id: int) -> Variable:
     """Returns x after all earlier exchanges of the ring have ended."""
     helper = LayerHelper("c_sync_comm_stream").takes(x=x)
     helper.append_op("c_sync_comm_stream", {"X": x}, {"Out": x}, {"ring_id": ring_id})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
@@ -11,6 +12,11 @@ from penstock._src.layers.comparison import equal
 from penstock._src.layers.control_flow_blocks import ConditionalBlock
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_kind, require_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
 
 __all__ = ["Print", "Switch", "case", "cond", "switch_case"]
 
@@ -84,19 +90,19 @@ class Switch:
                 fluid.layers.assign(np.array([0.01], 'float32'), rate)
     """
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         self.helper = LayerHelper("switch", name=name)
         self._inside = False
-        self._none_so_far = None  # whether no case has held yet
+        self._none_so_far: Variable | None = None  # whether no case has held yet
 
-    def __enter__(self):
+    def __enter__(self) -> Switch:
         self._inside = True
         return self
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         self._inside = False
 
-    def case(self, condition):
+    def case(self, condition: Variable) -> Any:
         """Opens a block whose ops run if the condition is true and no earlier condition is.
 
         Args:
@@ -121,7 +127,7 @@ class Switch:
         self._none_so_far = arithmetic.logical_and(x=none_before, y=fails)
         return ConditionalBlock([arithmetic.logical_and(x=none_before, y=condition)], is_scalar_condition=True)
 
-    def default(self):
+    def default(self) -> ConditionalBlock:
         """Opens a block whose ops run if no condition is true.
 
         Returns:
@@ -136,7 +142,12 @@ class Switch:
 
 
 @layer()
-def cond(pred, true_fn=None, false_fn=None, name=None):
+def cond(
+    pred: Variable,
+    true_fn: Callable[..., Any] | None = None,
+    false_fn: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
     """Runs the ops of one of two functions, and returns its results.
 
     Args:
@@ -178,7 +189,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
     return _map(lambda when_true, when_false: select_input([when_false, when_true], mask), if_true, if_false)
 
 
-def _run_if(pred, function, helper):
+def _run_if(pred: Variable, function: Callable[[], Any] | None, helper: LayerHelper) -> Any:
     """Runs the function's ops if pred holds, and returns its results as variables of the enclosing block."""
     if function is None:
         return None
@@ -187,7 +198,7 @@ def _run_if(pred, function, helper):
         return None if results is None else _map(functools.partial(_to_block_around, helper), results)
 
 
-def _to_block_around(helper, var):
+def _to_block_around(helper: LayerHelper, var: Variable) -> Variable:
     if not isinstance(var, Variable):
         raise TypeError(f"a branch must return Variables, not {type(var).__name__}")
     program = helper.main_program
@@ -197,12 +208,12 @@ def _to_block_around(helper, var):
     return outside
 
 
-def _require_mask(layer, mask):
+def _require_mask(layer: str, mask: object) -> None:
     if not isinstance(mask, Variable) or mask.dtype != VarType.INT32:
         raise TypeError(f"{layer}: mask must be a Variable of int32, not {mask!r}")
 
 
-def select_output(input, outputs, mask):
+def select_output(input: Variable, outputs: Sequence[Variable], mask: Variable) -> list[Variable]:
     """Copies a variable to one of several others and leaves the rest unchanged.
 
     Args:
@@ -220,10 +231,10 @@ def select_output(input, outputs, mask):
     _require_mask("select_output", mask)
     require_kind("select_output", list, outputs=outputs)
     LayerHelper("select_output").append_op("select_output", {"X": input, "Mask": mask}, {"Out": outputs})
-    return outputs
+    return list(outputs)
 
 
-def select_input(inputs, mask):
+def select_input(inputs: Sequence[Variable], mask: Variable) -> Variable:
     """Copies one of several variables.
 
     Args:
@@ -245,7 +256,7 @@ def select_input(inputs, mask):
     return out
 
 
-def _map(function, first, *others):
+def _map(function: Callable[..., Any], first: Any, *others: Any) -> Any:
     """Applies a function to the Variables of equally structured lists, tuples and dicts."""
     if isinstance(first, (list, tuple)):
         return type(first)([_map(function, *each) for each in zip(first, *others)])
@@ -254,7 +265,7 @@ def _map(function, first, *others):
     return function(first, *others)
 
 
-def _form(results):
+def _form(results: Any) -> str:
     """Describes results for errors: 'nothing', 'Variable', '[Variable, Variable]'."""
     if results is None:
         return "nothing"
@@ -266,7 +277,11 @@ def _form(results):
 
 
 @layer()
-def case(pred_fn_pairs, default=None, name=None):
+def case(
+    pred_fn_pairs: Sequence[Sequence[Variable | Callable[..., Any]]],
+    default: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
     """Runs the function of the first predicate that is true, or the default, and returns its results.
 
     Args:
@@ -285,7 +300,8 @@ def case(pred_fn_pairs, default=None, name=None):
         y = fluid.layers.case([(x < limit, lambda: fluid.layers.scale(x, 2.0))],
                               default=lambda: fluid.layers.scale(x, 1.0))
     """
-    require_kind("case", list, pred_fn_pairs=pred_fn_pairs)
+    if not isinstance(pred_fn_pairs, (list, tuple)):
+        raise TypeError(f"case: pred_fn_pairs must be a list, not {pred_fn_pairs!r}")
     pairs = list(pred_fn_pairs)
     if not pairs:
         raise TypeError("case: pred_fn_pairs must hold a pair")
@@ -302,7 +318,12 @@ def case(pred_fn_pairs, default=None, name=None):
 
 
 @layer()
-def switch_case(branch_index, branch_fns, default=None, name=None):
+def switch_case(
+    branch_index: Variable,
+    branch_fns: Mapping[int, Callable[..., Any]] | Sequence[Any],
+    default: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
     """Runs the function that a number selects, and returns its results.
 
     Args:
@@ -339,7 +360,7 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
     return otherwise()
 
 
-def _branches(given):
+def _branches(given: Any) -> list[tuple[int, Callable[[], Any]]]:
     """Returns sorted (index, function) pairs of a dict, of a list of functions, or of a list of pairs."""
     if not isinstance(given, (dict, list, tuple)):
         raise TypeError(f"switch_case: branch_fns must be a dict or a list, not {given!r}")
@@ -361,10 +382,10 @@ def _branches(given):
     return sorted(branches.items())
 
 
-def _require_function(layer, function):
+def _require_function(layer: str, function: object) -> None:
     if not callable(function):
         raise TypeError(f"{layer}: a branch must be a function, not {function!r}")
 
 
-def _index_var(index):
+def _index_var(index: int) -> Variable:
     return tensor.fill_constant([1], to_dtype("int64"), index)

@@ -1,14 +1,23 @@
 """Functions for layers whose ops run in their own blocks."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock._src.ir.block import Block
+
 __all__ = ["BlockGuard", "ConditionalBlock", "ConditionalBlockGuard"]
 
 
-def crossing_names(block, written=()):
+def crossing_names(block: Block, written: Iterable[str] = ()) -> tuple[list[str], list[str]]:
     """Finds the names that a block's ops read before they write them, and those that they write.
 
     Args:
@@ -23,14 +32,15 @@ def crossing_names(block, written=()):
         y = fluid.layers.relu(fluid.data('x', [2]))
         assert crossing_names(y.block) == (['x'], [y.name])
     """
-    reads, writes = {}, dict.fromkeys(written)
+    reads: dict[str, None] = {}
+    writes = dict.fromkeys(written)
     for op in block.ops:
         reads.update((name, None) for name in op.input_arg_names if name not in writes)
         writes.update((name, None) for name in op.output_arg_names)
     return list(reads), list(writes)
 
 
-def outer_vars(block, names):
+def outer_vars(block: Block, names: Sequence[str]) -> list[Variable]:
     """Finds the variables that an enclosing block declares.
 
     Args:
@@ -52,7 +62,9 @@ def outer_vars(block, names):
     return [var for var in found if var is not None]
 
 
-def crossing_vars(around, inside, written=()):
+def crossing_vars(
+    around: Block, inside: Block, written: Iterable[str] = ()
+) -> tuple[list[Variable], list[Variable], Variable]:
     """Returns the variables of enclosing blocks that a block reads, those that it writes, and a variable for its
     scopes."""
     reads, writes = crossing_names(inside, written)
@@ -108,7 +120,7 @@ class ConditionalBlock:
             fluid.layers.assign(x, result)
     """
 
-    def __init__(self, inputs, is_scalar_condition=False, name=None):
+    def __init__(self, inputs: Sequence[Variable], is_scalar_condition: bool = False, name: str | None = None) -> None:
         for each in inputs:
             if not isinstance(each, Variable):
                 raise TypeError(f"a condition must be a Variable, not {type(each).__name__}")
@@ -116,7 +128,7 @@ class ConditionalBlock:
         self.is_scalar_condition = is_scalar_condition
         self.helper = LayerHelper("conditional_block", name=name)
 
-    def block(self):
+    def block(self) -> ConditionalBlock:
         """Returns a context manager; ops created inside it go into the block.
 
         Returns:
@@ -124,17 +136,17 @@ class ConditionalBlock:
         """
         return self
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._program = self.helper.main_program
         self._program._create_block()
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         inside = self._program.current_block()
         self._program._rollback()
         if exc_type is None:
             self._append_op(inside)
 
-    def _append_op(self, inside):
+    def _append_op(self, inside: Block) -> None:
         """Appends the op to the enclosing block, with the variables that the inner block reads and writes there."""
         around = self._program.current_block()
         outside, out, scope = crossing_vars(around, inside)
@@ -160,14 +172,14 @@ class ConditionalBlockGuard(BlockGuard):
             fluid.layers.assign(x, result)
     """
 
-    def __init__(self, block):
+    def __init__(self, block: ConditionalBlock) -> None:
         if not isinstance(block, ConditionalBlock):
             raise TypeError(f"ConditionalBlockGuard takes a ConditionalBlock, not {type(block).__name__}")
         super().__init__(block.helper.main_program)
         self.block = block
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.block.__enter__()
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         self.block.__exit__(exc_type, exc_val, exc_tb)

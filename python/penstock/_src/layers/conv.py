@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import layer, named
@@ -42,7 +43,9 @@ def _filters(
     """Creates the filters of a convolution, with initial values that keep the variance of the input."""
     shape = [num_filters, channels // groups, *size]
     std = (2.0 / (math.prod(size) * channels)) ** 0.5
-    return helper.create_parameter(helper.param_attr, shape, input.dtype, default_initializer=Normal(0.0, std, 0))
+    initializer = Normal(0.0, std, 0)
+    made: Variable = helper.create_parameter(helper.param_attr, shape, input.dtype, default_initializer=initializer)
+    return made
 
 
 def _biased(helper: LayerHelper, before_bias: Variable, channel: int) -> Variable:
@@ -84,7 +87,7 @@ def _convolution(kind: Spatial, types: str = "", use_cudnn: str = "") -> Callabl
         num_filters: int,
         filter_size: int | list[int],
         stride: int | list[int] = 1,
-        padding: int | list | str = 0,
+        padding: int | list[Any] | str = 0,
         dilation: int | list[int] = 1,
         groups: int | None = None,
         param_attr: ParamAttr | None = None,
@@ -163,7 +166,7 @@ def _transposed_convolution(kind: Spatial, use_cudnn: str = "") -> Callable[...,
         num_filters: int,
         output_size: int | list[int] | None = None,
         filter_size: int | list[int] | None = None,
-        padding: int | list | str = 0,
+        padding: int | list[Any] | str = 0,
         stride: int | list[int] = 1,
         dilation: int | list[int] = 1,
         groups: int | None = None,
@@ -205,7 +208,7 @@ def _transposed_convolution(kind: Spatial, use_cudnn: str = "") -> Callable[...,
     return conv_transpose
 
 
-def _filter_size(extents: list[int], paddings: list[int], attrs: dict) -> list[int]:
+def _filter_size(extents: list[int], paddings: list[int], attrs: dict[str, Any]) -> list[int]:
     """Returns the size of the filter whose transposed convolution produces attrs["output_size"] from the extents."""
     axes = zip(extents, attrs["output_size"], attrs["strides"], attrs["dilations"], paddings[::2], paddings[1::2])
     return [
@@ -281,10 +284,10 @@ def deformable_conv(
     size = IMAGES.per_axis(filter_size, "filter_size")
     weight = _filters(helper, input, num_filters, channels, groups or 1, size)
     before_bias = helper.create_variable_for_type_inference(input.dtype)
-    inputs = {"Input": input, "Filter": weight, "Offset": offset}
+    inputs: dict[str, Any] = {"Input": input, "Filter": weight, "Offset": offset}
     if modulated:
         inputs["Mask"] = mask
-    attrs = {
+    attrs: dict[str, Any] = {
         "strides": IMAGES.per_axis(stride, "stride"),
         "paddings": IMAGES.per_axis(padding, "padding"),
         "dilations": IMAGES.per_axis(dilation, "dilation"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._src.ir.argument_types import ArgumentError
@@ -13,6 +15,13 @@ from penstock._src.layers.tensor import assign, fill_constant, value_attrs
 from penstock._src.layers.tensor import range as range_layer
 from penstock._src.parameters.initializer import Constant, Initializer
 from penstock._src.parameters.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.variable import Parameter
+
 
 __all__ = [
     "arange",
@@ -31,7 +40,15 @@ __all__ = [
 
 
 @layer(fluid_accepts={"dtype": "bool int32 int64 float16 float32 float64"})
-def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+def full(
+    shape: Variable | Sequence[Any],
+    fill_value: float | Variable,
+    out: Variable | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    stop_gradient: bool = True,
+    name: str | None = None,
+) -> Variable:
     """Creates a tensor filled with one value.
 
     Args:
@@ -61,7 +78,15 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
 
 
 @layer(fluid_accepts={"dtype": "bool int32 int64 float16 float32 float64"})
-def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+def full_like(
+    input: Variable,
+    fill_value: float,
+    out: Variable | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    stop_gradient: bool = True,
+    name: str | None = None,
+) -> Variable:
     """Creates a tensor filled with one value in the shape of another tensor.
 
     Args:
@@ -80,17 +105,17 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
         y = fluid.layers.full_like(fluid.data('x', [None, 3]), 2.0, dtype='int64')
     """
     helper = LayerHelper("full_like", name=name).takes(input=input)
-    dtype = input.dtype if dtype is None else to_dtype(dtype)
+    kind = input.dtype if dtype is None else to_dtype(dtype)
     if out is None:
-        out = helper.create_variable_for_type_inference(dtype)
-    attrs = {"value": float_attr(fill_value), "dtype": int(dtype)}
+        out = helper.create_variable_for_type_inference(kind)
+    attrs = {"value": float_attr(fill_value), "dtype": int(kind)}
     helper.append_op("fill_any_like", {"X": input}, {"Out": out}, attrs)
     out.stop_gradient = stop_gradient
     return out
 
 
 @layer(fluid_accepts={"x out": "bool int32 int64 float32 float64"})
-def zeros_like(x, out=None):
+def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
     """Creates a tensor of zeros in the shape and type of another tensor.
 
     Args:
@@ -125,7 +150,13 @@ def ones_like(x: Variable, out: Variable | None = None) -> Attrs:
     return {"value": 1.0}
 
 
-def arange(start, end, step=1, dtype=None, name=None):
+def arange(
+    start: float | Variable,
+    end: float | Variable,
+    step: float | Variable = 1,
+    dtype: str | None = None,
+    name: str | None = None,
+) -> Variable:
     """Creates the evenly spaced numbers start, start + step, ... up to but not including end.
 
     Args:
@@ -148,7 +179,7 @@ def arange(start, end, step=1, dtype=None, name=None):
 
 
 @layer("linspace", fluid_accepts={"start stop": "float32 float64", "num": "int32"})
-def linspace(start, stop, num, dtype):
+def linspace(start: float | Variable, stop: float | Variable, num: int | Variable, dtype: str) -> Variable:
     """Creates `num` evenly spaced numbers from start to stop, both included.
 
     Args:
@@ -176,7 +207,7 @@ def linspace(start, stop, num, dtype):
 
 
 @layer()
-def rank(input):
+def rank(input: Variable) -> Variable:
     """Returns the rank of a tensor, the number of its axes.
 
     Args:
@@ -204,7 +235,7 @@ def size(input: Variable) -> Attrs:
     """
 
 
-def create_tensor(dtype, name=None, persistable=False):
+def create_tensor(dtype: str | VarType, name: str | None = None, persistable: bool = False) -> Variable:
     """Declares a variable of a given type without a shape, for ops to write.
 
     Args:
@@ -222,7 +253,14 @@ def create_tensor(dtype, name=None, persistable=False):
     return helper.create_variable(name=helper.name, dtype=dtype, persistable=persistable)
 
 
-def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
+def create_parameter(
+    shape: Sequence[int],
+    dtype: str | VarType,
+    name: str | None = None,
+    attr: ParamAttr | None = None,
+    is_bias: bool = False,
+    default_initializer: Initializer | None = None,
+) -> Parameter:
     """Creates a parameter: a persistable variable that is trained and that the startup program initialises.
 
     Args:
@@ -249,10 +287,18 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
             f"create_parameter: default_initializer must be an Initializer, not {type(default_initializer).__name__}"
         )
     attr = ParamAttr(name=name) if attr is None else attr
-    return helper.create_parameter(attr, list(shape), to_dtype(dtype), is_bias, default_initializer)
+    parameter: Parameter = helper.create_parameter(attr, list(shape), to_dtype(dtype), is_bias, default_initializer)
+    return parameter
 
 
-def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, name=None):
+def create_global_var(
+    shape: Sequence[int],
+    value: float,
+    dtype: str | VarType,
+    persistable: bool = False,
+    force_cpu: bool = False,
+    name: str | None = None,
+) -> Variable:
     """Creates a variable of the main program that the startup program fills with one value.
 
     Args:
@@ -281,7 +327,7 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
 @op_layer("fill_constant_batch_size_like", stop_gradient=True)
 def fill_constant_batch_size_like(
     input: Variable,
-    shape: list[int],
+    shape: Sequence[int],
     dtype: str | VarType,
     value: float | int,
     input_dim_idx: int = 0,

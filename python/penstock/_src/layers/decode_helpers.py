@@ -1,11 +1,22 @@
 """Helpers of BasicDecoder: they select the token of a step and the input of the next one."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.types import VarType
 from penstock._src.layers import creation, nn, reshaping, search, slicing, tensor
 from penstock._src.layers.comparison import equal, less_equal
 from penstock._src.layers.nest import map_structure
 from penstock._src.layers.random import sampling_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = ["DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbeddingHelper", "TrainingHelper"]
 
@@ -27,7 +38,7 @@ class DecodeHelper:
         assert isinstance(fluid.layers.TrainingHelper(x, length), fluid.layers.DecodeHelper)
     """
 
-    def initialize(self):
+    def initialize(self) -> tuple[Any, ...]:  # type: ignore[empty-body]  # a subclass defines it
         """Returns the input of the first step; subclasses define it.
 
         Returns:
@@ -39,7 +50,9 @@ class DecodeHelper:
         """
 
     @with_texts(_STEP)
-    def sample(self, time, outputs, states):
+    def sample(  # type: ignore[empty-body]  # a subclass defines it
+        self, time: Variable, outputs: Variable, states: Variable
+    ) -> Variable:
         """Chooses a token for each sequence; subclasses define it.
 
         Returns:
@@ -51,7 +64,9 @@ class DecodeHelper:
         """
 
     @with_texts(_STEP)
-    def next_inputs(self, time, outputs, states, sample_ids):
+    def next_inputs(  # type: ignore[empty-body]  # a subclass defines it
+        self, time: Variable, outputs: Variable, states: Variable, sample_ids: Variable
+    ) -> tuple[Any, ...]:
         """Returns the input of the next step; subclasses define it.
 
         Returns:
@@ -79,18 +94,18 @@ class TrainingHelper(DecodeHelper):
         (outputs, tokens), last = fluid.layers.dynamic_decode(decoder, cell.get_initial_states(x))
     """
 
-    def __init__(self, inputs, sequence_length, time_major=False):
+    def __init__(self, inputs: Variable, sequence_length: Variable, time_major: bool = False) -> None:
         self.inputs = inputs
         self.sequence_length = sequence_length
         self.time_major = time_major
         # One more step, so that the step after the last one can be read.
         self.inputs_ = map_structure(self._one_step_more, inputs)
 
-    def _one_step_more(self, x):
+    def _one_step_more(self, x: Variable) -> Variable:
         steps = 0 if self.time_major else 1
         return slicing.pad(x, [1 if i == 2 * steps + 1 else 0 for i in range(2 * len(x.shape))])
 
-    def initialize(self):
+    def initialize(self) -> tuple[Any, ...]:
         """Returns the first step of the sequences.
 
         Returns:
@@ -105,7 +120,7 @@ class TrainingHelper(DecodeHelper):
         return map_structure(lambda x: x[0] if self.time_major else x[:, 0], self.inputs), finished
 
     @with_texts(_STEP, **_UNUSED)
-    def sample(self, time, outputs, states):
+    def sample(self, time: Variable, outputs: Variable, states: Variable) -> Variable:
         """Chooses the tokens with the highest scores.
 
         Returns:
@@ -117,7 +132,7 @@ class TrainingHelper(DecodeHelper):
         """
         return search.argmax(outputs, axis=-1)
 
-    def next_inputs(self, time, outputs, states, sample_ids):
+    def next_inputs(self, time: Variable, outputs: Variable, states: Variable, sample_ids: Variable) -> tuple[Any, ...]:
         """Returns the next step of the sequences.
 
         Args:
@@ -164,12 +179,12 @@ class GreedyEmbeddingHelper(DecodeHelper):
         (scores, tokens), last = fluid.layers.dynamic_decode(decoder, fluid.data('h', [None, 8]), max_step_num=10)
     """
 
-    def __init__(self, embedding_fn, start_tokens, end_token):
+    def __init__(self, embedding_fn: Callable[..., Any], start_tokens: Variable, end_token: int) -> None:
         self.embedding_fn = embedding_fn
         self.start_tokens = start_tokens
         self.end_token = tensor.fill_constant([1], "int64", end_token)
 
-    def initialize(self):
+    def initialize(self) -> tuple[Any, ...]:
         """Returns the embedding of the start tokens; no sequence is finished.
 
         Returns:
@@ -184,7 +199,7 @@ class GreedyEmbeddingHelper(DecodeHelper):
         return self.embedding_fn(self.start_tokens), finished
 
     @with_texts(_STEP, **_UNUSED)
-    def sample(self, time, outputs, states):
+    def sample(self, time: Variable, outputs: Variable, states: Variable) -> Variable:
         """Chooses the tokens with the highest scores.
 
         Returns:
@@ -198,7 +213,7 @@ class GreedyEmbeddingHelper(DecodeHelper):
         return search.argmax(outputs, axis=-1)
 
     @with_texts(_STEP, **_UNUSED)
-    def next_inputs(self, time, outputs, states, sample_ids):
+    def next_inputs(self, time: Variable, outputs: Variable, states: Variable, sample_ids: Variable) -> tuple[Any, ...]:
         """Returns the embedding of the sampled tokens; a sequence whose token is the end token is finished.
 
         Args:
@@ -235,7 +250,14 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         (scores, tokens), last = fluid.layers.dynamic_decode(decoder, fluid.data('h', [None, 8]), max_step_num=10)
     """
 
-    def __init__(self, embedding_fn, start_tokens, end_token, softmax_temperature=None, seed=None):
+    def __init__(
+        self,
+        embedding_fn: Callable[..., Any],
+        start_tokens: Variable,
+        end_token: int,
+        softmax_temperature: float | None = None,
+        seed: int | None = None,
+    ) -> None:
         super().__init__(embedding_fn, start_tokens, end_token)
         self.softmax_temperature = (
             None if softmax_temperature is None else tensor.fill_constant([1], "float32", softmax_temperature)
@@ -243,7 +265,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         self.seed = seed
 
     @with_texts(_STEP, **_UNUSED)
-    def sample(self, time, outputs, states):
+    def sample(self, time: Variable, outputs: Variable, states: Variable) -> Variable:
         """Draws a token for each sequence from the softmax of its scores.
 
         Args:
@@ -260,4 +282,5 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         scores = outputs if self.softmax_temperature is None else outputs / self.softmax_temperature
         shares = nn.softmax(scores)
         shares.stop_gradient = True
-        return sampling_id(shares, seed=self.seed or 0, dtype=self.start_tokens.dtype)
+        dtype: Any = self.start_tokens.dtype
+        return sampling_id(shares, seed=self.seed or 0, dtype=dtype)

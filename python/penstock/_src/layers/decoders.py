@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock._src.ir.framework import default_main_program
 from penstock._src.ir.types import VarType
@@ -21,6 +21,14 @@ from penstock._src.layers.creation import zeros_like
 from penstock._src.layers.loops import While
 from penstock._src.layers.nest import flatten, map_structure
 from penstock._src.layers.rnn import transposed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock._src.ir.variable import Variable
+    from penstock._src.layers.decode_helpers import DecodeHelper
+    from penstock._src.layers.rnn_cells import RNNCell
+
 
 __all__ = ["BasicDecoder", "Decoder", "dynamic_decode"]
 
@@ -43,7 +51,7 @@ class Decoder:
         counts, last = fluid.layers.dynamic_decode(Count(), start)
     """
 
-    def initialize(self, inits):
+    def initialize(self, inits: Any) -> tuple[Any, ...]:
         """Returns the input of the first step; subclasses define it.
 
         Args:
@@ -62,7 +70,7 @@ class Decoder:
         """
         raise NotImplementedError(f"{type(self).__name__} does not define initialize(inits)")
 
-    def step(self, time, inputs, states, **kwargs):
+    def step(self, time: Variable, inputs: Variable, states: Variable, **kwargs: Any) -> tuple[Any, ...]:
         """Runs a step; subclasses define it.
 
         Args:
@@ -86,7 +94,7 @@ class Decoder:
         """
         raise NotImplementedError(f"{type(self).__name__} does not define step(time, inputs, states)")
 
-    def finalize(self, outputs, final_states, sequence_lengths):
+    def finalize(self, outputs: Variable, final_states: Variable, sequence_lengths: Variable) -> tuple[Any, ...]:
         """Changes the outputs of all steps at the end; subclasses may define it.
 
         Args:
@@ -126,12 +134,12 @@ class BasicDecoder(Decoder):
 
     OutputWrapper = namedtuple("OutputWrapper", ("cell_outputs", "sample_ids"))
 
-    def __init__(self, cell, helper, output_fn=None):
+    def __init__(self, cell: RNNCell, helper: DecodeHelper, output_fn: Callable[..., Any] | None = None) -> None:
         self.cell = cell
         self.helper = helper
         self.output_fn = output_fn
 
-    def initialize(self, initial_cell_states):
+    def initialize(self, initial_cell_states: Variable) -> tuple[Any, ...]:
         """Returns the input of the first step, from the helper.
 
         Args:
@@ -148,7 +156,7 @@ class BasicDecoder(Decoder):
         inputs, finished = self.helper.initialize()
         return inputs, initial_cell_states, finished
 
-    def step(self, time, inputs, states, **kwargs):
+    def step(self, time: Variable, inputs: Variable, states: Variable, **kwargs: Any) -> tuple[Any, ...]:
         """Runs a step of the cell, samples, and gets the next input from the helper.
 
         Args:
@@ -230,7 +238,7 @@ class _Decoding:
     """The loop of dynamic_decode and its state: single variables in test mode, otherwise arrays of all steps for the
     gradient."""
 
-    def __init__(self, decoder, inits, max_step_num, is_test):
+    def __init__(self, decoder: Decoder, inits: Any, max_step_num: int | None, is_test: bool) -> None:
         self.decoder, self.is_test = decoder, is_test
         self.inputs, self.states, self.finished = decoder.initialize(inits)
         if is_test and any(state is self.finished for state in flatten(self.states)):
@@ -249,13 +257,13 @@ class _Decoding:
             self.input_arrays = map_structure(self._first_of_array, self.inputs)
             self.state_arrays = map_structure(self._first_of_array, self.states)
 
-    def _first_of_array(self, x):
+    def _first_of_array(self, x: Variable) -> Variable:
         return tensor_array.array_write(x, self.at)
 
-    def _write(self, x, array):
+    def _write(self, x: Variable, array: Variable) -> Variable:
         return tensor_array.array_write(x, i=self.at, array=array)
 
-    def step(self, impute_finished, kwargs):
+    def step(self, impute_finished: bool, kwargs: Mapping[str, Any]) -> None:
         """Adds the ops of a step inside the loop's block."""
         inputs, states = self.inputs, self.states
         if not self.is_test:
@@ -283,13 +291,13 @@ class _Decoding:
         else:
             logical_and(logical_not(reduce_all(self.finished)), less_equal(self.at, self.last), self.goes_on)
 
-    def last_states(self):
+    def last_states(self) -> Any:
         if self.is_test:
             return self.states
         return map_structure(lambda array: tensor_array.array_read(array, self.at), self.state_arrays)
 
 
-def _array_around(dtype):
+def _array_around(dtype: VarType) -> Variable:
     """Creates an array in the block around the current one."""
     program = default_main_program()
     inside = program.current_block_idx
@@ -300,7 +308,7 @@ def _array_around(dtype):
         program.current_block_idx = inside
 
 
-def _keep(state, new_state, finished):
+def _keep(state: Variable, new_state: Variable, finished: Variable) -> Variable:
     """Returns the old state for finished sequences, and the new one for the others."""
     dtype = state.dtype
     if dtype == VarType.BOOL:

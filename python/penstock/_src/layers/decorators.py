@@ -124,7 +124,8 @@ def op_layer(
         @functools.wraps(function)
         def layer(*args: P.args, **kwargs: P.kwargs) -> Variable:
             values = made.checked(types, args, kwargs)
-            return made.append(values, function(*args, **kwargs))
+            result: Variable = made.append(values, function(*args, **kwargs))
+            return result
 
         layer.checked_types, layer.of_op = (op, types), made  # type: ignore[attr-defined]
         return layer
@@ -193,7 +194,7 @@ class _OpLayer:
         """What the op's declaration says about an argument, with arguments in place of slots."""
         _, slots, _, declared = _penstock.op_facts(self.op)
         of = {arg: part for part, arg in [*self.attrs.items(), *self.inputs.items()]}
-        text = next((about for part, *_, about in [*slots, *declared] if part == of.get(name)), "")
+        text = str(next((about for part, *_, about in [*slots, *declared] if part == of.get(name)), ""))
         for slot, arg in self.inputs.items():
             if slot in text:
                 text = re.sub(rf"\b{slot}\b(?= |$|[,;.])", f"`{arg}`", text)

@@ -31,7 +31,7 @@ def iou_similarity(x: Variable, y: Variable, box_normalized: bool = True, name: 
 @op_layer("box_coder", inputs={"PriorBoxVar": "prior_box_var"}, attrs={"variance": "prior_box_var"}, output="OutputBox")
 def box_coder(
     prior_box: Variable,
-    prior_box_var: Variable | list,
+    prior_box_var: Variable | list[float],
     target_box: Variable,
     code_type: str = "encode_center_size",
     box_normalized: bool = True,
@@ -132,7 +132,7 @@ def box_decoder_and_assign(
 def yolo_box(
     x: Variable,
     img_size: Variable,
-    anchors: list | tuple,
+    anchors: list[int] | tuple[int, ...],
     class_num: int,
     conf_thresh: float,
     downsample_ratio: int,

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from penstock._src.ir.variable import Variable
+from typing import TYPE_CHECKING
+
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
 
 __all__ = []
 
@@ -18,24 +25,24 @@ def detection_map(
     overlap_threshold: float = 0.3,
     evaluate_difficult: bool = True,
     has_state: Variable | None = None,
-    input_states: list | None = None,
-    out_states: list | None = None,
+    input_states: Sequence[Any] | None = None,
+    out_states: Sequence[Any] | None = None,
     ap_version: str = "integral",
 ) -> Variable:
     """Computes the mean average precision of the boxes that a detector finds.
 
     Args:
-        detect_res: shape [found, 6]: rows of class, score and box, in a sequence for each image; float32.
-        label: shape [objects, 6]: rows of class, difficult flag and box, or [objects, 5]: rows of class and box; in a
-            sequence for each image; float32.
-        background_label: has no effect: class 0 has no average precision, as in Fluid.
-        overlap_threshold: a found box is correct if its overlap with an object is above this.
-        evaluate_difficult: whether difficult boxes count.
-        has_state: shape [1], int32: not 0 if the input states are used.
-        input_states: three Variables: the number of objects of each class so far, the correctly found boxes and the
-            incorrectly found boxes.
-        out_states: three Variables that receive the new states.
-        ap_version: 'integral' or '11point'.
+        detect_res (Variable): shape [found, 6]: rows of class, score and box, in a sequence for each image; float32.
+        label (Variable): shape [objects, 6]: rows of class, difficult flag and box, or [objects, 5]: rows of class and
+            box; in a sequence for each image; float32.
+        background_label (int): has no effect: class 0 has no average precision, as in Fluid.
+        overlap_threshold (float): a found box is correct if its overlap with an object is above this.
+        evaluate_difficult (bool): whether difficult boxes count.
+        has_state (Variable): shape [1], int32: not 0 if the input states are used.
+        input_states (list): three Variables: the number of objects of each class so far, the correctly found boxes and
+            the incorrectly found boxes.
+        out_states (list): three Variables that receive the new states.
+        ap_version (str): 'integral' or '11point'.
 
     Returns:
         Variable: shape [1], float32.

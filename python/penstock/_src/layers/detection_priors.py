@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.conv import conv2d
@@ -11,20 +12,24 @@ from penstock._src.layers.helper import require_variables
 from penstock._src.layers.reshaping import flatten, reshape, transpose
 from penstock._src.layers.tensor import concat
 
+if TYPE_CHECKING:
+    from typing import Any
+
+
 __all__ = ["anchor_generator", "density_prior_box", "multi_box_head", "prior_box"]
 
 
-def _floats(value):
+def _floats(value: Any) -> list[float]:
     return [float(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
 
 
-def _two(value, what):
+def _two(value: Any, what: str) -> list[float]:
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise ValueError(f"{what} must be a list of two numbers, not {value!r}")
     return _floats(value)
 
 
-def _steps(steps):
+def _steps(steps: Any) -> dict[str, float]:
     width, height = _two(steps, "steps")
     return {"step_w": width, "step_h": height}
 
@@ -113,6 +118,8 @@ def density_prior_box(
         boxes, _ = fluid.layers.density_prior_box(feature, image, [2, 1], [8.0, 16.0], [1.0], flatten_to_2d=True)
         assert boxes.shape == (80, 4)
     """
+    if densities is None or fixed_sizes is None:
+        raise TypeError("density_prior_box: give densities and fixed_sizes, lists of one length")
     if len(densities) != len(fixed_sizes):
         raise ValueError(f"densities ({len(densities)}) and fixed_sizes ({len(fixed_sizes)}) must have the same length")
     return {
@@ -126,10 +133,10 @@ def density_prior_box(
 @op_layer_with_results("anchor_generator", "Anchors Variances", attrs={"variances": "variance"}, stop_gradient=True)
 def anchor_generator(
     input: Variable,
-    anchor_sizes: list | float | None = None,
-    aspect_ratios: list | float | None = None,
+    anchor_sizes: list[float] | float | None = None,
+    aspect_ratios: list[float] | float | None = None,
     variance: list[float] = [0.1, 0.1, 0.2, 0.2],
-    stride: list | None = None,
+    stride: list[float] | None = None,
     offset: float = 0.5,
     name: str | None = None,
 ) -> Attrs:
@@ -235,21 +242,27 @@ def multi_box_head(
         min_sizes, max_sizes = _sizes_by_ratio(base_size, min_ratio, max_ratio, len(inputs))
     if steps is not None:
         step_w = step_h = steps
-    lists = {"min_sizes": min_sizes, "max_sizes": max_sizes}
+    lists: dict[str, Any] = {"min_sizes": min_sizes, "max_sizes": max_sizes}
     optional = {"aspect_ratios": aspect_ratios, "step_w": step_w, "step_h": step_h}
     lists.update((key, value) for key, value in optional.items() if value)
     for key, value in lists.items():
         if not isinstance(value, (list, tuple)) or len(value) != len(inputs):
             raise ValueError(f"{key} must have as many values as there are inputs ({len(inputs)}), not {value!r}")
-    places, scores, boxes, variances = [], [], [], []
+    places: list[Variable] = []
+    scores: list[Variable] = []
+    boxes, variances = [], []
+    smallest: Any = min_sizes
+    largest: Any = max_sizes
+    step_x: Any = step_w
+    step_y: Any = step_h
     for i, input in enumerate(inputs):
-        step = [step_w[i] if step_w else 0.0, step_h[i] if step_w else 0.0]
+        step = [step_x[i] if step_x else 0.0, step_y[i] if step_x else 0.0]
         ratios = aspect_ratios[i] if aspect_ratios else []
         box, var = prior_box(
             input,
             image,
-            min_sizes[i],
-            _floats(max_sizes[i]),
+            smallest[i],
+            _floats(largest[i]),
             ratios,
             variance,
             flip,
@@ -279,7 +292,7 @@ def multi_box_head(
     return joined
 
 
-def _sizes_by_ratio(base_size, min_ratio, max_ratio, maps):
+def _sizes_by_ratio(base_size: int, min_ratio: Any, max_ratio: Any, maps: int) -> tuple[list[float], list[float]]:
     """Returns (min sizes, max sizes) of the maps: 10 % and 20 % for the first map, evenly spaced from min_ratio to
     max_ratio for the others."""
     step = int(math.floor((max_ratio - min_ratio) / (maps - 2)))

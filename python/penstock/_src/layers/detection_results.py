@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer_with_results
 from penstock._src.layers.detection_boxes import box_coder
@@ -10,23 +12,28 @@ from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.nn import softmax
 from penstock._src.layers.reshaping import transpose
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
 __all__ = ["detection_output", "generate_proposals", "retinanet_detection_output"]
 
 
 @layer()
 def detection_output(
-    loc,
-    scores,
-    prior_box,
-    prior_box_var,
-    background_label=0,
-    nms_threshold=0.3,
-    nms_top_k=400,
-    keep_top_k=200,
-    score_threshold=0.01,
-    nms_eta=1.0,
-    return_index=False,
-):
+    loc: Variable,
+    scores: Variable,
+    prior_box: Variable,
+    prior_box_var: Variable,
+    background_label: int = 0,
+    nms_threshold: float = 0.3,
+    nms_top_k: int = 400,
+    keep_top_k: int = 200,
+    score_threshold: float = 0.01,
+    nms_eta: float = 1.0,
+    return_index: bool = False,
+) -> Variable | tuple[Variable, ...]:
     """Computes the boxes that an SSD head detects: decodes the boxes, then applies softmax and non-maximum suppression.
 
     Args:
@@ -108,16 +115,16 @@ def generate_proposals(
 
 
 def retinanet_detection_output(
-    bboxes,
-    scores,
-    anchors,
-    im_info,
-    score_threshold=0.05,
-    nms_top_k=1000,
-    keep_top_k=100,
-    nms_threshold=0.3,
-    nms_eta=1.0,
-):
+    bboxes: Sequence[Any],
+    scores: Sequence[Any],
+    anchors: Sequence[Any],
+    im_info: Variable,
+    score_threshold: float = 0.05,
+    nms_top_k: int = 1000,
+    keep_top_k: int = 100,
+    nms_threshold: float = 0.3,
+    nms_eta: float = 1.0,
+) -> Variable:
     """Computes the boxes that RetinaNet detects on all levels of its feature pyramid.
 
     Args:

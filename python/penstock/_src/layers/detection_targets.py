@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_sum
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
@@ -13,10 +15,15 @@ from penstock._src.layers.slicing import shape as shape_of
 from penstock._src.layers.slicing import slice as part_of
 from penstock._src.layers.tensor import cast
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
 __all__ = ["bipartite_match", "sigmoid_focal_loss", "ssd_loss", "target_assign", "yolov3_loss"]
 
 
-def given_attrs(**attrs):
+def given_attrs(**attrs: Any) -> dict[str, Any]:
     """Returns the attributes that are not None; for the others the op's defaults apply."""
     return {key: value for key, value in attrs.items() if value is not None}
 
@@ -80,23 +87,23 @@ def target_assign(
 
 @layer()
 def ssd_loss(
-    location,
-    confidence,
-    gt_box,
-    gt_label,
-    prior_box,
-    prior_box_var=None,
-    background_label=0,
-    overlap_threshold=0.5,
-    neg_pos_ratio=3.0,
-    neg_overlap=0.5,
-    loc_loss_weight=1.0,
-    conf_loss_weight=1.0,
-    match_type="per_prediction",
-    mining_type="max_negative",
-    normalize=True,
-    sample_size=None,
-):
+    location: Variable,
+    confidence: Variable,
+    gt_box: Variable,
+    gt_label: Variable,
+    prior_box: Variable,
+    prior_box_var: Variable | Sequence[Any] | None = None,
+    background_label: int = 0,
+    overlap_threshold: float = 0.5,
+    neg_pos_ratio: float = 3.0,
+    neg_overlap: float = 0.5,
+    loc_loss_weight: float = 1.0,
+    conf_loss_weight: float = 1.0,
+    match_type: str = "per_prediction",
+    mining_type: str = "max_negative",
+    normalize: bool = True,
+    sample_size: int | None = None,
+) -> Variable:
     """Computes the loss of an SSD head: the cross entropy of the classes plus the smooth L1 loss of the boxes.
 
     Args:
@@ -144,13 +151,14 @@ def ssd_loss(
     confidence = flatten(confidence, axis=2)
     label = flatten(cast(label, "int64"), axis=2)
     label.stop_gradient = True
-    entropies = softmax_with_cross_entropy(confidence, label)
+    entropies: Any = softmax_with_cross_entropy(confidence, label)  # one result, without return_softmax
     by_image = part_of(counts, axes=[0], starts=[0], ends=[2])
     by_image.stop_gradient = True
     entropies = reshape(entropies, shape=[-1, 0], actual_shape=by_image)
     entropies.stop_gradient = True
     negatives, matched = _mine(helper, entropies, matched, overlaps, neg_pos_ratio, neg_overlap, sample_size)
-    distances = box_coder(prior_box, prior_box_var, gt_box, code_type="encode_center_size")
+    variances: Any = prior_box_var
+    distances = box_coder(prior_box, variances, gt_box, code_type="encode_center_size")
     box, box_weight = target_assign(distances, matched, mismatch_value=background_label)
     label, label_weight = target_assign(gt_label, matched, negatives, mismatch_value=background_label)
     label = cast(flatten(label, axis=2), "int64")
@@ -168,7 +176,15 @@ def ssd_loss(
     return loss / reduce_sum(box_weight) if normalize else loss
 
 
-def _mine(helper, losses, matched, overlaps, neg_pos_ratio, neg_overlap, sample_size):
+def _mine(
+    helper: LayerHelper,
+    losses: Variable,
+    matched: Variable,
+    overlaps: Variable,
+    neg_pos_ratio: float | None,
+    neg_overlap: float | None,
+    sample_size: int | None,
+) -> tuple[Variable, Variable]:
     """Returns (the boxes without an object that have the highest loss, the matches)."""
     negatives = helper.create_variable_for_type_inference("int32")
     updated = helper.create_variable_for_type_inference(matched.dtype)
@@ -194,8 +210,8 @@ def yolov3_loss(
     x: Variable,
     gt_box: Variable,
     gt_label: Variable,
-    anchors: list | tuple,
-    anchor_mask: list | tuple,
+    anchors: list[Any] | tuple[Any, ...],
+    anchor_mask: list[Any] | tuple[Any, ...],
     class_num: int,
     ignore_thresh: float,
     downsample_ratio: int,

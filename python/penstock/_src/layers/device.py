@@ -1,9 +1,11 @@
 """get_places, an op for ParallelDo. Fluid 1.8 has removed both."""
 
+from __future__ import annotations
+
 from penstock._src.base.errors import not_built
 
 
-def get_places(device_count=None, device_type=None):
+def get_places(device_count: int | None = None, device_type: str | None = None) -> None:
     """Raises NotImplementedError: Fluid 1.8 has removed the op get_places too.
 
     Args:

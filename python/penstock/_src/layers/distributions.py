@@ -3,8 +3,11 @@
 Expressions are evaluated in Fluid's order, and as often as in Fluid, so that programs have the same ops and names.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -22,13 +25,20 @@ from penstock._src.layers.slicing import shape as shape_layer
 from penstock._src.layers.tensor import assign, cast, zeros
 from penstock._src.layers.unary import exp, log
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
+
 __all__ = ["Categorical", "Normal", "Uniform"]
 
 
 class Distribution:
     """Base class of distributions; its methods raise an error if a distribution does not override them."""
 
-    def sample(self):
+    def sample(self) -> Variable:
         """Draws samples.
 
         Raises:
@@ -36,7 +46,7 @@ class Distribution:
         """
         raise NotImplementedError(f"{type(self).__name__} has no sample")
 
-    def entropy(self):
+    def entropy(self) -> Variable:
         """Computes the entropy.
 
         Raises:
@@ -44,7 +54,7 @@ class Distribution:
         """
         raise NotImplementedError(f"{type(self).__name__} has no entropy")
 
-    def kl_divergence(self, other):
+    def kl_divergence(self, other: Any) -> Variable:
         """Computes the Kullback-Leibler divergence to another distribution.
 
         Args:
@@ -55,7 +65,7 @@ class Distribution:
         """
         raise NotImplementedError(f"{type(self).__name__} has no kl_divergence")
 
-    def log_prob(self, value):
+    def log_prob(self, value: Variable) -> Variable:
         """Computes the logarithm of the density at a value.
 
         Args:
@@ -66,7 +76,7 @@ class Distribution:
         """
         raise NotImplementedError(f"{type(self).__name__} has no log_prob")
 
-    def _check(self, kinds, **arguments):
+    def _check(self, kinds: tuple[type, ...], **arguments: Any) -> None:
         """Raises unless all arguments are Variables, or all are of one of `kinds`."""
         for name, value in arguments.items():
             if not isinstance(value, kinds + (Variable,)):
@@ -79,18 +89,18 @@ class Distribution:
             raise ValueError(f"{type(self).__name__}: if one of {', '.join(arguments)} is a Variable, all must be")
         self._has_variables = all(given)
 
-    def _take(self, kinds, **arguments):
+    def _take(self, kinds: tuple[type, ...], **arguments: Any) -> tuple[Variable, ...]:
         """Returns the arguments as Variables of one shape."""
         self._check(kinds, **arguments)
         self._has_floats = all(isinstance(value, float) for value in arguments.values())
         return tuple(arguments.values()) if self._has_variables else constants(arguments.values())
 
-    def _require_same(self, other):
+    def _require_same(self, other: object) -> None:
         if not isinstance(other, type(self)):
             raise TypeError(f"kl_divergence: other must be a {type(self).__name__}, not {type(other).__name__}")
 
 
-def constants(values):
+def constants(values: Iterable[Any]) -> tuple[Variable, ...]:
     """Returns the values as float32 Variables, broadcast to a common shape."""
     arrays = [numpy.array([value] if isinstance(value, float) else value) for value in values]
     if any(array.dtype != "float32" for array in arrays):
@@ -131,11 +141,21 @@ class _OfTwoParameters(Distribution):
     _KINDS = (float, numpy.ndarray, list)
     _NAMES = ("", "")  # of the attributes that hold the parameters
 
-    def _sum(self):
+    def _sum(self) -> Variable:
         first, second = (getattr(self, name) for name in self._NAMES)
-        return first + second
+        total: Variable = first + second
+        return total
 
-    def _sample(self, shape, seed):
+    def _drawn(self, shape: Any, seed: int) -> Variable:
+        raise NotImplementedError
+
+    def _drawn_like(self, zero: Variable, seed: int) -> Variable:
+        raise NotImplementedError
+
+    def _placed(self, numbers: Variable, zero: Variable) -> Variable:
+        raise NotImplementedError
+
+    def _sample(self, shape: Any, seed: int) -> Variable:
         if not isinstance(shape, list):
             raise TypeError(f"sample: shape must be a list, not {shape!r}")
         require_kind("sample", int, seed=seed)
@@ -166,25 +186,27 @@ class Uniform(_OfTwoParameters):
 
     _NAMES = ("low", "high")
 
-    def __init__(self, low, high):
+    def __init__(
+        self, low: float | Sequence[Any] | Array | Variable, high: float | Sequence[Any] | Array | Variable
+    ) -> None:
         self.low, self.high = self._take(self._KINDS, low=low, high=high)
 
     @with_texts(_SAMPLE, kind="Uniform", first="low", parameters="bounds")
-    def sample(self, shape, seed=0):
+    def sample(self, shape: Sequence[Any], seed: int = 0) -> Variable:  # type: ignore[override]  # as in Fluid
         """{sample}"""
         return self._sample(shape, seed)
 
-    def _drawn(self, shape, seed):
+    def _drawn(self, shape: Any, seed: int) -> Variable:
         return uniform_random(shape, min=0.0, max=1.0, seed=seed)
 
-    def _drawn_like(self, zero, seed):
+    def _drawn_like(self, zero: Variable, seed: int) -> Variable:
         return uniform_random_batch_size_like(zero, zero.shape, min=0.0, max=1.0, seed=seed)
 
-    def _placed(self, numbers, zero):
+    def _placed(self, numbers: Variable, zero: Variable) -> Variable:
         width = zero + self.high - self.low if self._has_variables else zero + (self.high - self.low)
         return numbers * width + self.low
 
-    def log_prob(self, value):
+    def log_prob(self, value: Variable) -> Variable:
         """Computes the logarithm of the density at a value.
 
         Args:
@@ -203,7 +225,7 @@ class Uniform(_OfTwoParameters):
         above, below = cast(above, value.dtype), cast(below, value.dtype)
         return log(above * below) - log(self.high - self.low)
 
-    def entropy(self):
+    def entropy(self) -> Variable:
         """Computes the entropy.
 
         Returns:
@@ -234,24 +256,26 @@ class Normal(_OfTwoParameters):
 
     _NAMES = ("loc", "scale")
 
-    def __init__(self, loc, scale):
+    def __init__(
+        self, loc: float | Sequence[Any] | Array | Variable, scale: float | Sequence[Any] | Array | Variable
+    ) -> None:
         self.loc, self.scale = self._take(self._KINDS, loc=loc, scale=scale)
 
     @with_texts(_SAMPLE, kind="Normal", first="loc", parameters="arguments")
-    def sample(self, shape, seed=0):
+    def sample(self, shape: Sequence[Any], seed: int = 0) -> Variable:  # type: ignore[override]  # as in Fluid
         """{sample}"""
         return self._sample(shape, seed)
 
-    def _drawn(self, shape, seed):
+    def _drawn(self, shape: Any, seed: int) -> Variable:
         return gaussian_random(shape, mean=0.0, std=1.0, seed=seed)
 
-    def _drawn_like(self, zero, seed):
+    def _drawn_like(self, zero: Variable, seed: int) -> Variable:
         return self._drawn(shape_layer(zero), seed)
 
-    def _placed(self, numbers, zero):
+    def _placed(self, numbers: Variable, zero: Variable) -> Variable:
         return numbers * (zero + self.scale) + self.loc
 
-    def entropy(self):
+    def entropy(self) -> Variable:
         """Computes the entropy.
 
         Returns:
@@ -264,7 +288,7 @@ class Normal(_OfTwoParameters):
         zeros_like = fill_constant_batch_size_like(self._sum(), batch, self.loc.dtype, 0.0)
         return 0.5 + 0.5 * math.log(2 * math.pi) + log(self.scale + zeros_like)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Variable) -> Variable:
         """Computes the logarithm of the density at a value.
 
         Args:
@@ -283,7 +307,7 @@ class Normal(_OfTwoParameters):
         exponent = -1.0 * ((value - self.loc) * (value - self.loc)) / (2.0 * variance)
         return exponent - log_scale - math.log(math.sqrt(2.0 * math.pi))
 
-    def kl_divergence(self, other):
+    def kl_divergence(self, other: Normal) -> Variable:
         """Computes the Kullback-Leibler divergence to another normal distribution.
 
         Args:
@@ -320,14 +344,14 @@ class Categorical(Distribution):
         entropy = a.entropy()
     """
 
-    def __init__(self, logits):
+    def __init__(self, logits: Sequence[Any] | Array | Variable) -> None:
         (self.logits,) = self._take((numpy.ndarray, list), logits=logits)
 
-    def _shifted(self):
+    def _shifted(self) -> Variable:
         """Returns the logits minus the largest of each row, whose exponentials do not overflow."""
         return self.logits - reduce_max(self.logits, dim=-1, keep_dim=True)
 
-    def kl_divergence(self, other):
+    def kl_divergence(self, other: Categorical) -> Variable:
         """Computes the Kullback-Leibler divergence to another distribution over the same classes.
 
         Args:
@@ -352,7 +376,7 @@ class Categorical(Distribution):
         difference = logits - log(total) - other_logits + log(other_total)
         return reduce_sum(probabilities * difference, dim=-1, keep_dim=True)
 
-    def entropy(self):
+    def entropy(self) -> Variable:
         """Computes the entropy.
 
         Returns:

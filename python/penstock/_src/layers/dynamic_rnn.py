@@ -1,6 +1,9 @@
 """DynamicRNN: ops that run once for each step of sequences of any length."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import state_error
 from penstock._src.ir import unique_name
@@ -9,6 +12,13 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers import tensor, tensor_array
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.loops import While
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from penstock._src.ir.block import Block
 
 __all__ = ["DynamicRNN"]
 
@@ -35,22 +45,22 @@ class DynamicRNN:
 
     BEFORE_RNN, IN_RNN, AFTER_RNN = range(3)
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         self.helper = LayerHelper("dynamic_rnn", name=name)
         self.status = DynamicRNN.BEFORE_RNN
-        self.lod_rank_table = None
-        self.max_seq_len = None
-        self.step_idx = None
-        self.zero_idx = None
+        self.lod_rank_table: Any = None  # Variables, once the block or its first input has created them
+        self.max_seq_len: Any = None
+        self.step_idx: Any = None
+        self.zero_idx: Any = None
         self.cond = self.helper.create_variable_for_type_inference("bool")
         self.while_op = While(self.cond)
-        self.input_array = []
-        self.mem_dict = {}
-        self.mem_link = []
-        self.output_array = []
-        self.outputs = []
+        self.input_array: list[tuple[Variable, VarType]] = []
+        self.mem_dict: dict[str, Variable] = {}
+        self.mem_link: list[tuple[Variable, Variable]] = []
+        self.output_array: list[Variable] = []
+        self.outputs: list[Variable] = []
 
-    def step_input(self, x, level=0):
+    def step_input(self, x: Variable, level: int = 0) -> Variable:
         """Declares an input of the network.
 
         Args:
@@ -85,7 +95,7 @@ class DynamicRNN:
         around.append_op("lod_tensor_to_array", {"X": x, "RankTable": self.lod_rank_table}, {"Out": array})
         return tensor_array.array_read(array, self.step_idx)
 
-    def static_input(self, x):
+    def static_input(self, x: Variable) -> Variable:
         """Declares a variable that every step reads whole, except the parts of sequences that have ended.
 
         Args:
@@ -108,11 +118,11 @@ class DynamicRNN:
         self._reorder(x, reordered)
         return tensor_array.shrink_memory(reordered, self.step_idx, self.lod_rank_table)
 
-    def _reorder(self, x, out):
+    def _reorder(self, x: Variable, out: Variable) -> None:
         self._around().append_op("reorder_lod_tensor_by_rank", {"X": x, "RankTable": self.lod_rank_table}, {"Out": out})
 
     @contextlib.contextmanager
-    def _steps(self):
+    def _steps(self) -> Iterator[None]:
         if self.status != DynamicRNN.BEFORE_RNN:
             raise ValueError("a DynamicRNN has only one block()")
         self.step_idx = tensor.fill_constant([1], "int64", 0, force_cpu=True)
@@ -133,7 +143,7 @@ class DynamicRNN:
         for array in self.output_array:
             self.outputs.append(tensor_array.array_to_lod_tensor(array, self.lod_rank_table))
 
-    def block(self):
+    def block(self) -> AbstractContextManager[Any]:
         """Opens the block of a step.
 
         Returns:
@@ -144,12 +154,19 @@ class DynamicRNN:
         """
         return self._steps()
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.status != DynamicRNN.AFTER_RNN:
             raise ValueError("a DynamicRNN returns its outputs after its block has ended")
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
-    def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype="float32"):
+    def memory(
+        self,
+        init: Variable | None = None,
+        shape: Sequence[int] | None = None,
+        value: float = 0.0,
+        need_reorder: bool = False,
+        dtype: str | VarType = "float32",
+    ) -> Variable:
         """Declares a state that each step passes to the next; it has a row for each sequence.
 
         Args:
@@ -189,14 +206,14 @@ class DynamicRNN:
         )
         return self._memory_from(init)
 
-    def _reordered_init(self, init):
+    def _reordered_init(self, init: Variable) -> Variable:
         reordered = self._around().create_var(
             name=unique_name.generate("dynamic_rnn_mem_init_reordered"), type=VarType.LOD_TENSOR, dtype=init.dtype
         )
         self._reorder(init, reordered)
         return reordered
 
-    def _memory_from(self, init):
+    def _memory_from(self, init: Variable) -> Variable:
         around = self._around()
         array = around.create_var(
             name=unique_name.generate("dynamic_rnn_mem_array"), type=VarType.LOD_TENSOR_ARRAY, dtype=init.dtype
@@ -207,7 +224,7 @@ class DynamicRNN:
         self.mem_dict[before.name] = array
         return before
 
-    def _make_zero(self):
+    def _make_zero(self) -> None:
         if self.zero_idx is not None:
             return
         around = self._around()
@@ -219,7 +236,7 @@ class DynamicRNN:
             {"shape": [1], "dtype": int(VarType.INT64), "value": 0.0, "force_cpu": True},
         )
 
-    def update_memory(self, ex_mem, new_mem):
+    def update_memory(self, ex_mem: Variable, new_mem: Variable) -> None:
         """Sets the value of a state in the next step.
 
         Args:
@@ -238,7 +255,7 @@ class DynamicRNN:
             raise ValueError(f"update_memory: {ex_mem.name} is not a memory of this DynamicRNN")
         self.mem_link.append((new_mem, array))
 
-    def output(self, *outputs):
+    def output(self, *outputs: Variable) -> None:
         """Declares outputs of the network; their sequences have the lengths of the input's sequences.
 
         Args:
@@ -260,19 +277,19 @@ class DynamicRNN:
             tensor_array.array_write(each, self.step_idx, array)
             self.output_array.append(array)
 
-    def _around(self):
+    def _around(self) -> Block:
         program = self.helper.main_program
         return program.block(program.current_block().parent_idx)
 
-    def _require_inside(self, method):
+    def _require_inside(self, method: str) -> None:
         if self.status != DynamicRNN.IN_RNN:
             raise ValueError(f"{method} must be called inside the block of a DynamicRNN")
 
-    def _require_input(self, method):
+    def _require_input(self, method: str) -> None:
         if self.lod_rank_table is None:
             raise state_error("E-layer-order", f"{method}: call step_input first: it determines the number of steps")
 
 
-def _require_variable(method, var):
+def _require_variable(method: str, var: object) -> None:
     if not isinstance(var, Variable):
         raise TypeError(f"DynamicRNN.{method} takes Variables, not {type(var).__name__}")

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
 
 __all__ = ["collect_fpn_proposals", "distribute_fpn_proposals"]
 
 
 @layer()
-def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_scale, name=None):
+def distribute_fpn_proposals(
+    fpn_rois: Variable, min_level: int, max_level: int, refer_level: int, refer_scale: int, name: str | None = None
+) -> tuple[Any, ...]:
     """Assigns regions to the levels of a feature pyramid by their sizes.
 
     Args:
@@ -44,7 +54,14 @@ def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_
 
 
 @layer()
-def collect_fpn_proposals(multi_rois, multi_scores, min_level, max_level, post_nms_top_n, name=None):
+def collect_fpn_proposals(
+    multi_rois: Sequence[Any],
+    multi_scores: Sequence[Any],
+    min_level: int,
+    max_level: int,
+    post_nms_top_n: int,
+    name: str | None = None,
+) -> Variable:
     """Selects the regions with the highest scores from all levels of a feature pyramid.
 
     Args:

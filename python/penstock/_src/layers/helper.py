@@ -11,7 +11,7 @@ from penstock._src.base.errors import program_error
 from penstock._src.ir import framework, unique_name
 from penstock._src.ir.operator import Operator
 from penstock._src.ir.types import VarType
-from penstock._src.ir.variable import Parameter, Variable
+from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper_base import LayerHelperBase
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
@@ -242,10 +242,11 @@ class LayerHelper(LayerHelperBase):
             return [copy.copy(attr[0]) for _ in range(length)]
         if len(attr) != length:
             raise ValueError(f"parameter number mismatch: {len(attr)} attributes for {length} inputs")
-        return attr
+        attrs: list[ParamAttr] = attr
+        return attrs
 
     # Variables.
-    def get_parameter(self, name: str) -> Parameter:
+    def get_parameter(self, name: str) -> Variable:  # in a loaded program, parameters are Variables
         """Finds a parameter of the main program.
 
         Args:

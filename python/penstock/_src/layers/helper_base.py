@@ -78,7 +78,7 @@ class LayerHelperBase:
         attr = attr._completed(lambda: unique_name.generate(f"{self.name}.{suffix}"), default_initializer, is_bias)
         dtype = to_dtype(dtype if dtype is not None else "float32")
         if isinstance(attr, WeightNormParamAttr):
-            param = create_weight_normalized(self, attr, list(shape), dtype)
+            param = create_weight_normalized(self, attr, list(shape), dtype)  # type: ignore[arg-type]  # a LayerHelper
             WeightNormParamAttr.params_with_weight_norm.append(param)
             return param
         self.startup_program.global_block().create_parameter(shape, dtype, **attr._to_kwargs(with_initializer=True))

@@ -1,12 +1,23 @@
 """IfElse: one block for the rows where a condition is true, another for the others."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock._src.ir import unique_name
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import tensor, tensor_array
 from penstock._src.layers.control_flow_blocks import ConditionalBlock
 from penstock._src.layers.helper import LayerHelper, require_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+
 
 __all__ = ["IfElse"]
 
@@ -34,17 +45,17 @@ class IfElse:
 
     OUT_IF_ELSE_BLOCKS, IN_IF_ELSE_TRUE_BLOCKS, IN_IF_ELSE_FALSE_BLOCKS = range(3)
 
-    def __init__(self, cond, name=None):
+    def __init__(self, cond: Variable, name: str | None = None) -> None:
         require_variables("IfElse", cond=cond)
         if name is not None and not isinstance(name, str):
             raise TypeError(f"IfElse: name must be a str, not {type(name).__name__}")
         self.helper = LayerHelper("ifelse", name=name)
         self.cond = cond
-        self.input_table = {}
+        self.input_table: dict[str, tuple[Variable, Variable]] = {}
         self.status = IfElse.OUT_IF_ELSE_BLOCKS
-        self.output_table = ([], [])  # of the false block, of the true block
+        self.output_table: tuple[list[Variable], list[Variable]] = ([], [])  # of the false block, of the true block
 
-    def input(self, x):
+    def input(self, x: Variable) -> Variable:
         """Returns the rows of `x` for which the current block runs.
 
         Args:
@@ -71,7 +82,7 @@ class IfElse:
         held, others = self.input_table[x.name]
         return held if self.status == IfElse.IN_IF_ELSE_TRUE_BLOCKS else others
 
-    def true_block(self):
+    def true_block(self) -> AbstractContextManager[Any]:
         """Opens the block for the rows where the condition is true.
 
         Returns:
@@ -79,7 +90,7 @@ class IfElse:
         """
         return self._branch(IfElse.IN_IF_ELSE_TRUE_BLOCKS)
 
-    def false_block(self):
+    def false_block(self) -> AbstractContextManager[Any]:
         """Opens the block for the rows where the condition is false.
 
         Returns:
@@ -88,7 +99,7 @@ class IfElse:
         return self._branch(IfElse.IN_IF_ELSE_FALSE_BLOCKS)
 
     @contextlib.contextmanager
-    def _branch(self, status):
+    def _branch(self, status: int) -> Iterator[None]:
         self.status = status
         try:
             with ConditionalBlock([self.cond]).block():
@@ -98,10 +109,10 @@ class IfElse:
         finally:
             self.status = IfElse.OUT_IF_ELSE_BLOCKS
 
-    def _outputs(self):
+    def _outputs(self) -> list[Variable]:
         return self.output_table[1 if self.status == IfElse.IN_IF_ELSE_TRUE_BLOCKS else 0]
 
-    def output(self, *outs):
+    def output(self, *outs: Variable) -> None:
         """Declares the results of the current block; both blocks must have the same number of results.
 
         Args:
@@ -123,7 +134,7 @@ class IfElse:
             self._outputs().append(outside)
             tensor.assign(each, outside)
 
-    def __call__(self):
+    def __call__(self) -> list[Variable]:
         if self.status != IfElse.OUT_IF_ELSE_BLOCKS:
             raise ValueError("an IfElse returns its outputs after its blocks have ended")
         others, held = self.output_table
@@ -140,6 +151,6 @@ class IfElse:
             for no, yes in zip(others, held)
         ]
 
-    def _around(self):
+    def _around(self) -> Block:
         program = self.helper.main_program
         return program.block(program.current_block().parent_idx)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, overload
+
 from penstock._src.ir.types import to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper, require_kind
 from penstock._src.layers.slicing import slice as slice_layer
 from penstock._src.layers.tensor import zeros
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
 
 __all__ = [
     "gather_nd",
@@ -92,7 +98,7 @@ def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str 
 
 
 @layer()
-def scatter_nd(index, updates, shape, name=None):
+def scatter_nd(index: Variable, updates: Variable, shape: Sequence[Any], name: str | None = None) -> Variable:
     """Adds updates to slices of a tensor of zeros, which are selected by their leading indices.
 
     Args:
@@ -162,7 +168,7 @@ def index_sample(x: Variable, index: Variable) -> Attrs:
 
 
 @layer("multiplex", fluid_accepts={"index": "int32 int64", "inputs": "int32 int64 float32 float64"})
-def multiplex(inputs, index):
+def multiplex(inputs: Sequence[Any], index: Variable) -> Variable:
     """Selects each row from one of several tensors.
 
     Args:
@@ -210,8 +216,12 @@ def where(condition: Variable) -> Attrs:
     """
 
 
+@overload
+def nonzero(input: Variable, as_tuple: Literal[False] = False) -> Variable: ...
+@overload
+def nonzero(input: Variable, as_tuple: bool) -> Variable | tuple[Variable, ...]: ...
 @layer()
-def nonzero(input, as_tuple=False):
+def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variable, ...]:
     """Returns the indices of the elements that are nonzero.
 
     Args:
@@ -219,8 +229,8 @@ def nonzero(input, as_tuple=False):
         as_tuple (bool): whether to return a separate result for each axis.
 
     Returns:
-        Variable: the result of `where`, int64; with `as_tuple`, a tuple of its columns, each of shape [number of such
-        elements, 1].
+        Variable | tuple[Variable]: the result of `where`, int64; with `as_tuple`, a tuple of its columns, each of shape
+        [number of such elements, 1].
 
     Raises:
         penstock.ProgramError: `input` has no axes.

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import nn
 from penstock._src.layers.decorators import Attrs, layer, op_layer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.ir.types import VarType
+    from penstock._src.parameters.param_attr import ParamAttr
+
 
 __all__ = ["embedding", "one_hot"]
 
 
 @layer(like=nn.embedding)
-def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"):
+def embedding(
+    input: Variable,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: ParamAttr | None = None,
+    dtype: str | VarType = "float32",
+) -> Variable:
     """Looks up rows of a table by ids of any shape; the result has the rows along an additional last axis.
 
     Args:

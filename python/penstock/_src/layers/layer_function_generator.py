@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import functools
 import warnings
+from typing import TYPE_CHECKING
 
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir.op_protos import OpProtoHolder
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, op_layer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 __all__ = ["autodoc", "deprecated", "generate_activation_fn", "templatedoc"]
 
 
-def generate_activation_fn(op_type):
+def generate_activation_fn(op_type: str) -> Callable[..., Any]:
     """Returns a layer for an op with one input X and one output Out.
 
     Args:
@@ -39,7 +44,7 @@ def generate_activation_fn(op_type):
     return op_layer(op_type, typed="x")(layer)
 
 
-def deprecated(func_or_class):
+def deprecated(func_or_class: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a function so that each call warns (DeprecationWarning).
 
     Args:
@@ -58,14 +63,14 @@ def deprecated(func_or_class):
     """
 
     @functools.wraps(func_or_class)
-    def called(*args, **kwargs):
+    def called(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(f"{func_or_class.__name__} is deprecated", DeprecationWarning, stacklevel=stack_level())
         return func_or_class(*args, **kwargs)
 
     return called
 
 
-def autodoc(comment=""):
+def autodoc(comment: str = "") -> Callable[..., Any]:
     """Returns a decorator that appends `comment` to the docstring of a layer. Fluid also adds the op's text.
 
     Args:
@@ -79,14 +84,14 @@ def autodoc(comment=""):
         assert autodoc('More.')(lambda x: x).__doc__ == 'More.'
     """
 
-    def documented(func):
+    def documented(func: Any) -> Any:
         func.__doc__ = (func.__doc__ or "") + comment
         return func
 
     return documented
 
 
-def templatedoc(op_type=None):
+def templatedoc(op_type: str | None = None) -> Callable[..., Any]:
     """Returns a decorator that returns the layer unchanged. Fluid's inserts the op's description into the docstring.
 
     Args:

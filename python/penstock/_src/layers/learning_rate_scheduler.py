@@ -5,10 +5,13 @@ Each schedule counts steps in a variable of the program and returns the rate as 
     fluid.optimizer.SGD(layers.exponential_decay(0.1, decay_steps=1000, decay_rate=0.9))
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 import math
 import numbers
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import program_error
 from penstock._src.ir import framework
@@ -16,6 +19,14 @@ from penstock._src.ir.types import require_finite
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import arithmetic, control_flow, creation, nn, tensor, unary
 from penstock._src.layers.decorators import layer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
 
 __all__ = [
     "cosine_decay",
@@ -32,19 +43,19 @@ _COUNTER = "@LR_DECAY_COUNTER@"
 _DIVISORS = ("d_model", "decay_steps", "epochs", "step_each_epoch", "warmup_steps")
 
 
-def _schedule(layer):
+def _schedule(layer: Callable[P, Variable]) -> Callable[P, Variable]:
     """Decorates a layer so that its ops have the role by which the transpiler recognises schedules."""
     signature = inspect.signature(layer)
 
     @functools.wraps(layer)
-    def guarded(*args, **kwargs):
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> Variable:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if value is None or isinstance(value, str):
                 raise TypeError(f"{layer.__name__}: {name} must be a number or a Variable, not {value!r}")
             for one in value if isinstance(value, (list, tuple)) else [value]:
                 if isinstance(one, float):
                     require_finite(layer.__name__, **{name: one})
-            if name in _DIVISORS and isinstance(value, numbers.Real) and not value > 0:
+            if name in _DIVISORS and isinstance(value, numbers.Real) and not float(value) > 0:
                 raise program_error("E-hyperparameter", f"{layer.__name__}: {name} must be above 0, not {value!r}")
         with framework.default_main_program()._lr_schedule_guard():
             return layer(*args, **kwargs)
@@ -52,19 +63,21 @@ def _schedule(layer):
     return guarded
 
 
-def _decay_step_counter(begin=0):
+def _decay_step_counter(begin: int = 0) -> Variable:
     """Returns the number of the step, counted from `begin`, as float32. Scripts use it for their own schedules."""
     return tensor.cast(nn.autoincreased_step_counter(_COUNTER, begin=begin, step=1), "float32")
 
 
-def _periods(steps, staircase):
+def _periods(steps: int, staircase: bool) -> Variable:
     """Returns the number of periods of `steps` steps; an integer with staircase."""
     passed = _decay_step_counter() / steps
     return unary.floor(passed) if staircase else passed
 
 
 @_schedule
-def noam_decay(d_model, warmup_steps, learning_rate=1.0):
+def noam_decay(
+    d_model: int | Variable, warmup_steps: int | Variable, learning_rate: float | Variable = 1.0
+) -> Variable:
     """Computes learning_rate * d_model ** -0.5 * min(step ** -0.5, step * warmup_steps ** -1.5).
 
     Steps are counted from 1.
@@ -91,7 +104,9 @@ def noam_decay(d_model, warmup_steps, learning_rate=1.0):
 
 
 @_schedule
-def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
+def exponential_decay(
+    learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = False
+) -> Variable:
     """Computes learning_rate * decay_rate ** (step / decay_steps).
 
     Args:
@@ -112,7 +127,9 @@ def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
 
 @_schedule
 @layer(like=exponential_decay)
-def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
+def natural_exp_decay(
+    learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = False
+) -> Variable:
     """Computes learning_rate * exp(-decay_rate * step / decay_steps).
 
     Args:
@@ -127,7 +144,9 @@ def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
 
 @_schedule
 @layer(like=exponential_decay)
-def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
+def inverse_time_decay(
+    learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = False
+) -> Variable:
     """Computes learning_rate / (1 + decay_rate * step / decay_steps).
 
     Args:
@@ -142,7 +161,13 @@ def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
 
 @_schedule
 @layer(like=exponential_decay)
-def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0, cycle=False):
+def polynomial_decay(
+    learning_rate: float | Variable,
+    decay_steps: int,
+    end_learning_rate: float = 0.0001,
+    power: float = 1.0,
+    cycle: bool = False,
+) -> Variable:
     """Lowers the rate from `learning_rate` to `end_learning_rate` in `decay_steps` steps.
 
     The rate is (learning_rate - end_learning_rate) * (1 - step / decay_steps) ** power + end_learning_rate.
@@ -165,16 +190,17 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
         with control_flow.Switch() as switch:
             with switch.case(step == zero):
                 tensor.assign(input=one, output=cycles)
-        decay_steps = decay_steps * cycles
+        period: Any = decay_steps * cycles
     else:
         last = tensor.fill_constant(shape=[1], dtype="float32", value=float(decay_steps))
-        step = arithmetic.elementwise_min(x=step, y=last)
-    return (learning_rate - end_learning_rate) * ((1 - step / decay_steps) ** power) + end_learning_rate
+        period, step = decay_steps, arithmetic.elementwise_min(x=step, y=last)
+    rate: Variable = (learning_rate - end_learning_rate) * ((1 - step / period) ** power) + end_learning_rate
+    return rate
 
 
 @_schedule
 @layer(like=exponential_decay)
-def piecewise_decay(boundaries, values):
+def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> Variable:
     """Sets the rate to values[i] before step boundaries[i], and to the last value after all boundaries.
 
     Args:
@@ -202,10 +228,10 @@ def piecewise_decay(boundaries, values):
     rate = creation.create_global_var(shape=[1], value=0.0, dtype="float32", persistable=True, name="learning_rate")
     with control_flow.Switch() as switch:
         for boundary, value in zip(boundaries, values):
-            boundary = tensor.fill_constant(shape=[1], dtype="float32", value=float(boundary), force_cpu=True)
-            value = tensor.fill_constant(shape=[1], dtype="float32", value=float(value))
-            with switch.case(step < boundary):
-                tensor.assign(value, rate)
+            end = tensor.fill_constant(shape=[1], dtype="float32", value=float(boundary), force_cpu=True)
+            constant = tensor.fill_constant(shape=[1], dtype="float32", value=float(value))
+            with switch.case(step < end):
+                tensor.assign(constant, rate)
         last = tensor.fill_constant(shape=[1], dtype="float32", value=float(values[-1]))
         with switch.default():
             tensor.assign(last, rate)
@@ -214,7 +240,7 @@ def piecewise_decay(boundaries, values):
 
 @_schedule
 @layer(like=exponential_decay)
-def cosine_decay(learning_rate, step_each_epoch, epochs):
+def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: int) -> Variable:
     """Computes learning_rate * 0.5 * (cos(epoch * pi / epochs) + 1).
 
     Args:
@@ -234,7 +260,7 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
 
 @_schedule
 @layer(like=exponential_decay)
-def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
+def linear_lr_warmup(learning_rate: float | Variable, warmup_steps: int, start_lr: float, end_lr: float) -> Variable:
     """Raises the rate from `start_lr` to `end_lr` in `warmup_steps` steps, then uses `learning_rate`.
 
     Args:

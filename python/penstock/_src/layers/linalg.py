@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -13,10 +14,19 @@ from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.slicing import stack
 from penstock._src.layers.tensor import assign
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
+
 __all__ = ["addmm", "bmm", "cross", "diag", "diag_embed", "dist", "dot", "eye", "kron", "trace", "tril", "triu"]
 
 
-def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32"):
+def eye(
+    num_rows: int, num_columns: int | None = None, batch_shape: Sequence[Any] | None = None, dtype: str = "float32"
+) -> Variable:
     """Creates an identity matrix, or a batch of them.
 
     Args:
@@ -52,7 +62,7 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32"):
 
 
 @layer("diag", fluid_accepts={"diagonal": "int32 int64 float32 float64"})
-def diag(diagonal):
+def diag(diagonal: Variable | Array) -> Variable:
     """Creates a square matrix with the given diagonal.
 
     Args:
@@ -79,7 +89,7 @@ def diag(diagonal):
 
 
 @layer("diag_embed", fluid_accepts={"input": "int32 int64 float16 float32 float64"})
-def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+def diag_embed(input: Variable | Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Variable:
     """Creates matrices with the given diagonals.
 
     Args:

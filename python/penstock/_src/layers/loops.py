@@ -1,13 +1,24 @@
 """While and while_loop: ops that run in a loop."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import tensor
 from penstock._src.layers.control_flow_blocks import BlockGuard, crossing_vars
 from penstock._src.layers.decorators import layer
-from penstock._src.layers.helper import LayerHelper, describe, require_kind
+from penstock._src.layers.helper import LayerHelper, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+
 
 __all__ = ["While", "while_loop"]
 
@@ -36,7 +47,7 @@ class While:
 
     BEFORE_WHILE_BLOCK, IN_WHILE_BLOCK, AFTER_WHILE_BLOCK = range(3)
 
-    def __init__(self, cond, is_test=False, name=None):
+    def __init__(self, cond: Variable, is_test: bool = False, name: str | None = None) -> None:
         self.helper = LayerHelper("while", name=name)
         self.status = While.BEFORE_WHILE_BLOCK
         if not isinstance(cond, Variable) or cond.dtype != VarType.BOOL:
@@ -50,7 +61,7 @@ class While:
         self.is_test = is_test
 
     @contextlib.contextmanager
-    def _body(self):
+    def _body(self) -> Iterator[None]:
         program = self.helper.main_program
         with BlockGuard(program):
             self.status = While.IN_WHILE_BLOCK
@@ -59,7 +70,7 @@ class While:
         self.status = While.AFTER_WHILE_BLOCK
         self._append_op(body)
 
-    def block(self):
+    def block(self) -> AbstractContextManager[Any]:
         """Opens the block of the loop.
 
         Returns:
@@ -67,7 +78,7 @@ class While:
         """
         return self._body()
 
-    def _append_op(self, body):
+    def _append_op(self, body: Block) -> None:
         around = self.helper.main_program.current_block()
         outside, out, scopes = crossing_vars(around, body, [self.cond_var.name])
         around.append_op(
@@ -96,22 +107,28 @@ class WhileGuard(BlockGuard):
         assert fluid.Executor(fluid.CPUPlace()).run(fetch_list=[i])[0][0] == 10
     """
 
-    def __init__(self, while_op):
+    def __init__(self, while_op: While) -> None:
         if not isinstance(while_op, While):
             raise TypeError(f"WhileGuard takes a While, not {type(while_op).__name__}")
         super().__init__(while_op.helper.main_program)
         self.while_op = while_op
         self._opened = while_op.block()
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._opened.__enter__()
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
-        return self._opened.__exit__(exc_type, exc_val, exc_tb)
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        self._opened.__exit__(exc_type, exc_val, exc_tb)
 
 
 @layer()
-def while_loop(cond, body, loop_vars, is_test=False, name=None):
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Sequence[Variable] | Sequence[Any],
+    is_test: bool = False,
+    name: str | None = None,
+) -> list[Variable] | tuple[Any, ...]:
     """Computes loop_vars = body(*loop_vars) while cond(*loop_vars) is true.
 
     Args:
@@ -136,7 +153,8 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
     """
     if not callable(cond) or not callable(body):
         raise TypeError("while_loop: cond and body must be callable")
-    require_kind("while_loop", list, loop_vars=loop_vars)
+    if not isinstance(loop_vars, (list, tuple)):
+        raise TypeError(f"while_loop: loop_vars must be a list or tuple, not {type(loop_vars).__name__}")
     if len(loop_vars) == 0:
         raise ValueError("while_loop: loop_vars is empty")
     more = cond(*loop_vars)
@@ -154,14 +172,14 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
     return loop_vars
 
 
-def _copied(value):
+def _copied(value: Any) -> Any:
     """Returns the same Variables in new lists and dicts, which `body` may change."""
     if isinstance(value, (list, tuple)):
         return type(value)(_copied(one) for one in value) if type(value) in (list, tuple) else value
     return {key: _copied(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-def _assign_all(source, target):
+def _assign_all(source: Any, target: Any) -> None:
     """Assigns source to the loop variables in target, which may be nested in lists and dicts.
 
     Tensor arrays are skipped, because the loop writes them in place.

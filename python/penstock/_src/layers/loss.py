@@ -24,7 +24,7 @@ __all__ = [
 
 
 @layer("cross_entropy", typed="input")
-def cross_entropy(input, label, soft_label=False, ignore_index=-100):
+def cross_entropy(input: Variable, label: Variable, soft_label: bool = False, ignore_index: int = -100) -> Variable:
     """Computes the cross entropy, -log of the probability of the label.
 
     Args:
@@ -55,7 +55,7 @@ def cross_entropy(input, label, soft_label=False, ignore_index=-100):
     return out
 
 
-def _cross_entropy2(input, label, ignore_index):
+def _cross_entropy2(input: Variable, label: Variable, ignore_index: int) -> Variable:
     helper = LayerHelper("cross_entropy2").takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     xshape = helper.create_variable_for_type_inference(input.dtype)
@@ -106,7 +106,7 @@ def softmax_with_cross_entropy(
 
 
 @layer(fluid_accepts={"input label": "float32 float64"})
-def square_error_cost(input, label):
+def square_error_cost(input: Variable, label: Variable) -> Variable:
     """Computes (input - label) ** 2, element by element.
 
     Args:

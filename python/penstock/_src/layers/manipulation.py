@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
@@ -9,10 +11,16 @@ from penstock._src.layers.helper import LayerHelper, require_kind
 from penstock._src.layers.reshaping import reshape
 from penstock._src.layers.tensor import int_list
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
 __all__ = ["crop", "crop_tensor", "expand_as", "flip", "meshgrid", "pad_constant_like", "roll", "t", "unstack"]
 
 
-def _layer(op_type, inputs, attrs, name=None, type_of="X"):
+def _layer(
+    op_type: str, inputs: dict[str, Variable], attrs: dict[str, Any], name: str | None = None, type_of: str = "X"
+) -> Variable:
     helper = LayerHelper(op_type, name=name)
     helper.require_slots(inputs)
     out = helper.create_variable_for_type_inference(inputs[type_of].dtype)
@@ -21,7 +29,12 @@ def _layer(op_type, inputs, attrs, name=None, type_of="X"):
 
 
 @layer("crop", fluid_accepts={"x": "float32 float64"})
-def crop(x, shape=None, offsets=None, name=None):
+def crop(
+    x: Variable,
+    shape: Variable | Sequence[Any] | None = None,
+    offsets: Variable | Sequence[Any] | None = None,
+    name: str | None = None,
+) -> Variable:
     """Crops a box from a tensor.
 
     Args:
@@ -59,7 +72,12 @@ def crop(x, shape=None, offsets=None, name=None):
 
 
 @layer("crop_tensor", fluid_accepts={"x": "int32 int64 float32 float64"})
-def crop_tensor(x, shape=None, offsets=None, name=None):
+def crop_tensor(
+    x: Variable,
+    shape: Variable | Sequence[Any] | None = None,
+    offsets: Variable | Sequence[Any] | None = None,
+    name: str | None = None,
+) -> Variable:
     """Crops a box from a tensor; the extents of the box may be Variables.
 
     Args:
@@ -81,7 +99,8 @@ def crop_tensor(x, shape=None, offsets=None, name=None):
         y = fluid.layers.crop_tensor(x, shape=[-1, 2, fluid.data('width', [1], 'int32')])
     """
     helper = LayerHelper("crop_tensor", name=name).takes(x=x)
-    inputs, attrs = {"X": x}, {}
+    inputs: dict[str, Any] = {"X": x}
+    attrs: dict[str, Any] = {}
     offsets = [0] * len(x.shape) if offsets is None else offsets
     out = helper.create_variable_for_type_inference(x.dtype)
     if isinstance(offsets, Variable):
@@ -107,7 +126,7 @@ def crop_tensor(x, shape=None, offsets=None, name=None):
     return out
 
 
-def _require_numbers(what, numbers, fits, rule):
+def _require_numbers(what: str, numbers: Iterable[Any], fits: Callable[[int], bool], rule: str) -> None:
     for one in numbers:
         if isinstance(one, int) and not fits(one):
             raise ValueError(f"crop_tensor: {what} holds {one}; it must be {rule}")
@@ -153,7 +172,7 @@ def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> 
 
 
 @op_layer("flip", fluid_accepts={"input": "bool int32 int64 float16 float32 float64"}, inputs={"X": "input"})
-def flip(input: Variable, dims: list, name: str | None = None) -> Attrs:
+def flip(input: Variable, dims: list[int], name: str | None = None) -> Attrs:
     """Reverses the order of the elements along the given axes.
 
     Args:
@@ -171,7 +190,7 @@ def flip(input: Variable, dims: list, name: str | None = None) -> Attrs:
 
 
 @layer()
-def roll(input, shifts, dims=None):
+def roll(input: Variable, shifts: int | Sequence[Any], dims: int | Sequence[Any] | None = None) -> Variable:
     """Shifts elements along the given axes; elements shifted beyond the end reappear at the start.
 
     Args:
@@ -192,13 +211,13 @@ def roll(input, shifts, dims=None):
     shifts = [shifts] if isinstance(shifts, int) else list(shifts)
     flat = dims is None
     x = reshape(input, [-1, 1]) if flat else input
-    dims = [0] if flat else [dims] if isinstance(dims, int) else list(dims)
+    dims = [0] if dims is None else [dims] if isinstance(dims, int) else list(dims)
     out = _layer("roll", {"X": x}, {"dims": dims, "shifts": shifts})
     return reshape(out, list(input.shape), inplace=True)
 
 
 @layer()
-def unstack(x, axis=0, num=None):
+def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Any]:
     """Splits a tensor along one axis into tensors without that axis.
 
     Args:
@@ -225,7 +244,7 @@ def unstack(x, axis=0, num=None):
     return outs
 
 
-def meshgrid(input, name=None):
+def meshgrid(input: Sequence[Any], name: str | None = None) -> list[Any]:
     """Creates coordinate grids: each vector varies along its own axis and is repeated along the axes of the others.
 
     Args:
@@ -252,7 +271,7 @@ def meshgrid(input, name=None):
 
 
 @layer(fluid_accepts={"input": "int32 int64 float16 float32 float64"})
-def t(input, name=None):
+def t(input: Variable, name: str | None = None) -> Variable:
     """Transposes a matrix; a vector or scalar is returned unchanged.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, to_dtype
@@ -13,11 +14,22 @@ from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import assign
 from penstock._src.layers.unary import exp, log
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 __all__ = ["addcmul", "allclose", "clamp", "elementwise_equal", "log1p", "log_softmax", "logsumexp"]
 
 
 @layer(fluid_accepts={"input tensor1 tensor2": "int32 int64 float32 float64"})
-def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
+def addcmul(
+    input: Variable,
+    tensor1: Variable,
+    tensor2: Variable,
+    value: float = 1.0,
+    out: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
     """Computes input + tensor1 * tensor2 * value.
 
     Args:
@@ -49,7 +61,13 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
 
 
 @layer(fluid_accepts={"min max": "int32 float32 float64"})
-def clamp(input, min=None, max=None, output=None, name=None):
+def clamp(
+    input: Variable,
+    min: float | Variable | None = None,
+    max: float | Variable | None = None,
+    output: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
     """Clips each element to [min, max].
 
     Args:
@@ -86,7 +104,13 @@ def clamp(input, min=None, max=None, output=None, name=None):
 
 
 @layer(fluid_accepts={"x": "float32 float64"})
-def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
+def logsumexp(
+    x: Variable,
+    dim: int | Sequence[Any] | None = None,
+    keepdim: bool = False,
+    out: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
     """Computes the logarithm of the sum of exp(x) over the given axes, or over all axes.
 
     Args:
@@ -121,7 +145,9 @@ def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> 
 
 
 @layer(fluid_accepts={"input": "float16 float32 float64"})
-def log_softmax(input, axis=None, dtype=None, name=None):
+def log_softmax(
+    input: Variable, axis: int | None = None, dtype: str | None = None, name: str | None = None
+) -> Variable:
     """Computes the logarithm of the softmax.
 
     Args:
@@ -140,9 +166,9 @@ def log_softmax(input, axis=None, dtype=None, name=None):
     """
     helper = LayerHelper("log_softmax", name=name).takes(input=input)
     if dtype is not None:
-        dtype = to_dtype(dtype)
-        cast = helper.create_variable_for_type_inference(dtype)
-        helper.append_op("cast", {"X": input}, {"Out": cast}, {"in_dtype": int(input.dtype), "out_dtype": int(dtype)})
+        kind = to_dtype(dtype)
+        cast = helper.create_variable_for_type_inference(kind)
+        helper.append_op("cast", {"X": input}, {"Out": cast}, {"in_dtype": int(input.dtype), "out_dtype": int(kind)})
         input = cast
     softmax = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(

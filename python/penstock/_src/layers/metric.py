@@ -1,15 +1,26 @@
 """Metrics computed by ops."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.layers import nn
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+
 __all__ = ["accuracy", "auc"]
 
 
 @layer("accuracy", fluid_accepts={"input": "float16 float32 float64"})
-def accuracy(input, label, k=1, correct=None, total=None):
+def accuracy(
+    input: Variable, label: Variable, k: int = 1, correct: Variable | None = None, total: Variable | None = None
+) -> Variable:
     """Computes the top-k accuracy: the share of rows whose label is among the k highest scores.
 
     Args:
@@ -43,7 +54,14 @@ def accuracy(input, label, k=1, correct=None, total=None):
 
 
 @layer("auc", fluid_accepts={"input": "float32 float64", "label": "int32 int64"})
-def auc(input, label, curve="ROC", num_thresholds=2**12 - 1, topk=1, slide_steps=1):
+def auc(
+    input: Variable,
+    label: Variable,
+    curve: str = "ROC",
+    num_thresholds: int = 2**12 - 1,
+    topk: int = 1,
+    slide_steps: int = 1,
+) -> tuple[Any, ...]:
     """Computes the area under the ROC or precision-recall curve, over all batches so far and over the last batches.
 
     Args:
@@ -68,7 +86,7 @@ def auc(input, label, curve="ROC", num_thresholds=2**12 - 1, topk=1, slide_steps
     last_batches = helper.create_variable_for_type_inference("float64")
     buckets = num_thresholds + 1
 
-    def statistic(shape):
+    def statistic(shape: list[int]) -> Variable:
         return helper.create_global_variable(persistable=True, dtype="int64", shape=shape)
 
     window = [(1 + slide_steps) * buckets + 1] if slide_steps else [1, buckets]  # 0 steps mean all steps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -12,6 +13,14 @@ from penstock._src.layers.linalg import diag
 from penstock._src.layers.nn import matmul
 from penstock._src.layers.tensor import ones
 from penstock._src.layers.unary import log
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = ["MultivariateNormalDiag"]
 
@@ -33,24 +42,26 @@ class MultivariateNormalDiag(Distribution):
         entropy = fluid.layers.MultivariateNormalDiag(loc, scale).entropy()
     """
 
-    def __init__(self, loc, scale):
+    def __init__(self, loc: Sequence[Any] | Array | Variable, scale: Sequence[Any] | Array | Variable) -> None:
         # The shapes differ, so neither argument is broadcast to the shape of the other.
         self._check((numpy.ndarray, list), loc=loc, scale=scale)
-        self.loc, self.scale = (one if self._has_variables else constants([one])[0] for one in (loc, scale))
+        given: tuple[Any, Any] = (loc, scale)
+        made: list[Variable] = list(given) if self._has_variables else [constants([one])[0] for one in given]
+        self.loc, self.scale = made
 
-    def _diagonal_of_ones(self, value):
+    def _diagonal_of_ones(self, value: Variable) -> tuple[Variable, Variable]:
         one_all = ones(shape=list(value.shape), dtype=self.loc.dtype)
         return one_all, diag(ones(shape=[value.shape[0]], dtype=self.loc.dtype))
 
-    def _determinant(self, value):
+    def _determinant(self, value: Variable) -> Variable:
         one_all, one_diag = self._diagonal_of_ones(value)
         return reduce_prod(value + one_all - one_diag)
 
-    def _inverse(self, value):
+    def _inverse(self, value: Variable) -> Variable:
         one_all, one_diag = self._diagonal_of_ones(value)
         return elementwise_pow(value, one_all - 2 * one_diag)
 
-    def entropy(self):
+    def entropy(self) -> Variable:
         """Computes the entropy.
 
         Returns:
@@ -61,9 +72,10 @@ class MultivariateNormalDiag(Distribution):
             entropy = fluid.layers.MultivariateNormalDiag(loc, scale).entropy()
         """
         size = self.scale.shape[0]
-        return 0.5 * (size * (1.0 + math.log(2 * math.pi)) + log(self._determinant(self.scale)))
+        entropy: Variable = 0.5 * (size * (1.0 + math.log(2 * math.pi)) + log(self._determinant(self.scale)))
+        return entropy
 
-    def kl_divergence(self, other):
+    def kl_divergence(self, other: MultivariateNormalDiag) -> Variable:
         """Computes the Kullback-Leibler divergence to another diagonal normal distribution.
 
         Args:
@@ -85,4 +97,5 @@ class MultivariateNormalDiag(Distribution):
         between = matmul(other.loc - self.loc, self._inverse(other.scale))
         between = matmul(between, other.loc - self.loc)
         ratio = log(self._determinant(other.scale)) - log(self._determinant(self.scale))
-        return 0.5 * (trace + between - self.scale.shape[0] + ratio)
+        divergence: Variable = 0.5 * (trace + between - self.scale.shape[0] + ratio)
+        return divergence

@@ -3,10 +3,17 @@
 Entries of a dict are visited in the order of their keys.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
 
 
-def convert_to_list(value, n, name, dtype=int):
+def convert_to_list(value: Any, n: int, name: str, dtype: type[Any] = int) -> list[Any]:
     """Converts one number, or a list of n numbers, to a list of n numbers.
 
     Args:
@@ -38,7 +45,7 @@ def convert_to_list(value, n, name, dtype=int):
     return values
 
 
-def is_sequence(seq):
+def is_sequence(seq: Any) -> bool:
     """Returns whether a value is a structure: a dict, a list, a tuple or another sequence other than str and bytes.
 
     Args:
@@ -54,7 +61,7 @@ def is_sequence(seq):
     return isinstance(seq, dict) or (isinstance(seq, Sequence) and not isinstance(seq, (str, bytes)))
 
 
-def _values(nest):
+def _values(nest: Any) -> list[Any]:
     if not isinstance(nest, dict):
         return list(nest)
     try:
@@ -63,7 +70,7 @@ def _values(nest):
         raise TypeError(f"the keys of a dict in a structure must be comparable, not {list(nest)!r}") from None
 
 
-def flatten(nest):
+def flatten(nest: Any) -> list[Any]:
     """Returns the leaves of a structure, from left to right.
 
     Args:
@@ -84,7 +91,7 @@ def flatten(nest):
     return [leaf for value in _values(nest) for leaf in flatten(value)]
 
 
-def _like(nest, values):
+def _like(nest: Any, values: Iterable[Any]) -> Any:
     """Returns the values in a container of the same type as `nest`."""
     if isinstance(nest, dict):
         by_key = dict(zip(sorted(nest), values))
@@ -92,7 +99,7 @@ def _like(nest, values):
     return type(nest)(*values) if hasattr(nest, "_fields") else type(nest)(values)
 
 
-def pack_sequence_as(structure, flat_sequence):
+def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
     """Packs a flat list of values into a structure; the inverse of flatten.
 
     Args:
@@ -121,13 +128,13 @@ def pack_sequence_as(structure, flat_sequence):
     return _packed(structure, iter(flat_sequence))
 
 
-def _packed(nest, leaves):
+def _packed(nest: Any, leaves: Iterator[Any]) -> Any:
     if not is_sequence(nest):
         return next(leaves)
     return _like(nest, [_packed(value, leaves) for value in _values(nest)])
 
 
-def map_structure(func, *structure):
+def map_structure(func: Callable[..., Any], *structure: Any) -> Any:
     """Applies a function to the leaves at each position of one or more structures.
 
     Args:
@@ -148,7 +155,7 @@ def map_structure(func, *structure):
     return pack_sequence_as(structure[0], [func(*values) for values in zip(*leaves)])
 
 
-def hold_mutable_vars(structure):
+def hold_mutable_vars(structure: Sequence[Any] | Mapping[Any, Any]) -> bool:
     """Returns whether a structure contains other structures.
 
     Args:
@@ -164,7 +171,7 @@ def hold_mutable_vars(structure):
     return any(is_sequence(value) for value in structure)
 
 
-def copy_mutable_vars(structure):
+def copy_mutable_vars(structure: Any) -> Any:
     """Copies a structure; the leaves stay the same objects.
 
     Args:
@@ -180,7 +187,7 @@ def copy_mutable_vars(structure):
     return pack_sequence_as(structure, flatten(structure))
 
 
-def assert_same_structure(nest1, nest2, check_types=True):
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
     """Raises an error unless two structures have the same form.
 
     Args:

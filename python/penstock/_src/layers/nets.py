@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src import layers
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import require_variables
 from penstock._src.parameters.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 __all__ = ["glu", "img_conv_group", "scaled_dot_product_attention", "sequence_conv_pool", "simple_img_conv_pool"]
 
@@ -71,19 +78,19 @@ def simple_img_conv_pool(
 
 @layer()
 def img_conv_group(
-    input,
-    conv_num_filter,
-    pool_size,
-    conv_padding=1,
-    conv_filter_size=3,
-    conv_act=None,
-    param_attr=None,
-    conv_with_batchnorm=False,
-    conv_batchnorm_drop_rate=0.0,
-    pool_stride=1,
-    pool_type="max",
-    use_cudnn=True,
-):
+    input: Variable,
+    conv_num_filter: Sequence[int],
+    pool_size: int | Sequence[int],
+    conv_padding: int | Sequence[int] = 1,
+    conv_filter_size: int | Sequence[int] = 3,
+    conv_act: str | None = None,
+    param_attr: ParamAttr | Sequence[Any] | None = None,
+    conv_with_batchnorm: bool | Sequence[bool] = False,
+    conv_batchnorm_drop_rate: float | Sequence[float] = 0.0,
+    pool_stride: int | Sequence[int] = 1,
+    pool_type: str = "max",
+    use_cudnn: bool = True,
+) -> Variable:
     """Applies several convolutions, each with optional batch norm and dropout, then one pooling.
 
     An argument that may be a list has a value for each convolution, or one value for all.
@@ -113,7 +120,7 @@ def img_conv_group(
     """
     count = len(conv_num_filter)
 
-    def each(value):
+    def each(value: Any) -> list[Any]:
         if not isinstance(value, (list, tuple)):
             return [value] * count
         if len(value) != count:
@@ -137,8 +144,14 @@ def img_conv_group(
 
 @layer()
 def sequence_conv_pool(
-    input, num_filters, filter_size, param_attr=None, act="sigmoid", pool_type="max", bias_attr=None
-):
+    input: Variable,
+    num_filters: int,
+    filter_size: int,
+    param_attr: ParamAttr | None = None,
+    act: str | None = "sigmoid",
+    pool_type: str = "max",
+    bias_attr: ParamAttr | bool | None = None,
+) -> Variable:
     """Convolves each sequence, then reduces it to one row.
 
     Args:
@@ -162,7 +175,7 @@ def sequence_conv_pool(
 
 
 @layer()
-def glu(input, dim=-1):
+def glu(input: Variable, dim: int = -1) -> Variable:
     """Computes a gated linear unit: the first half along an axis times the sigmoid of the second.
 
     Args:
@@ -184,7 +197,9 @@ def glu(input, dim=-1):
 
 
 @layer()
-def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rate=0.0):
+def scaled_dot_product_attention(
+    queries: Variable, keys: Variable, values: Variable, num_heads: int = 1, dropout_rate: float = 0.0
+) -> Variable:
     """Computes multi-head attention: softmax(queries @ keys.T / sqrt(width of a head)) @ values.
 
     Args:
@@ -234,13 +249,13 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rat
     return context if num_heads == 1 else _join_heads(context)
 
 
-def _split_heads(x, num_heads):
+def _split_heads(x: Variable, num_heads: int) -> Variable:
     """[batch, length, width] -> [batch, heads, length, width of a head]"""
     batch, length, width = x.shape
     return layers.transpose(layers.reshape(x, [batch, length, num_heads, width // num_heads]), perm=[0, 2, 1, 3])
 
 
-def _join_heads(x):
+def _join_heads(x: Variable) -> Variable:
     x = layers.transpose(x, perm=[0, 2, 1, 3])
     batch, length, heads, width = x.shape
     return layers.reshape(x, [batch, length, heads * width])

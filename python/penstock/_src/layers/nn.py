@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import program_error
 from penstock._src.ir import framework
@@ -13,6 +14,13 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.parameters.initializer import Constant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.parameters.param_attr import ParamAttr
+
 
 __all__ = [
     "autoincreased_step_counter",
@@ -30,7 +38,15 @@ __all__ = [
 
 
 @layer("fc", typed="input")
-def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):
+def fc(
+    input: Variable | Sequence[Variable],
+    size: int,
+    num_flatten_dims: int = 1,
+    param_attr: ParamAttr | Sequence[Any] | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    act: str | None = None,
+    name: str | None = None,
+) -> Variable:
     """Computes a fully connected layer: act(sum over i of flatten(input_i) @ W_i + b).
 
     Each input is flattened to a matrix: its first `num_flatten_dims` axes form the rows, the others the columns.
@@ -75,7 +91,15 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
     return helper.append_activation(helper.append_bias_op(before_bias, dim_start=num_flatten_dims))
 
 
-def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"):
+def embedding(
+    input: Variable,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: ParamAttr | None = None,
+    dtype: str | VarType = "float32",
+) -> Variable:
     """Looks up rows of a table by ids; unlike fluid.embedding, the last extent of the ids must be 1.
 
     Args:
@@ -101,7 +125,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
     return lookup_layer("lookup_table", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 
 
-def padding_row(layer, padding_idx, size):
+def padding_row(layer: str, padding_idx: int | None, size: Sequence[int]) -> int:
     """Returns the number of the row that reads as zeros; -1 for none."""
     if padding_idx is None:
         return -1
@@ -114,14 +138,23 @@ def padding_row(layer, padding_idx, size):
     return int(padding_idx) % rows
 
 
-def lookup_layer(op_type, input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype):
+def lookup_layer(
+    op_type: str,
+    input: Variable,
+    size: Sequence[int],
+    is_sparse: bool,
+    is_distributed: bool,
+    padding_idx: int | None,
+    param_attr: ParamAttr | None,
+    dtype: str | VarType,
+) -> Variable:
     """Implements both layers named embedding, which differ in their op."""
     require_variables("embedding", input=input)
     if input.dtype != VarType.INT64:
         raise TypeError(f"embedding: the ids must be int64, but {input.name} is {input.dtype.name}")
     helper = LayerHelper("embedding", param_attr=param_attr)
     padding_idx = padding_row("embedding", padding_idx, size)
-    table = helper.create_parameter(helper.param_attr, size, dtype)
+    table = helper.create_parameter(helper.param_attr, list(size), dtype)
     out = helper.create_variable_for_type_inference(dtype)
     helper.append_op(
         op_type,
@@ -137,7 +170,7 @@ def lookup_layer(op_type, input, size, is_sparse, is_distributed, padding_idx, p
     return out
 
 
-def autoincreased_step_counter(counter_name=None, begin=1, step=1):
+def autoincreased_step_counter(counter_name: str | None = None, begin: int = 1, step: int = 1) -> Variable:
     """Creates a counter that each run of the main program increases by `step` before its first op.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
@@ -14,7 +15,7 @@ from penstock._src.parameters.param_attr import ParamAttr
 __all__ = ["batch_norm", "group_norm", "inplace_abn", "instance_norm", "layer_norm"]
 
 
-def require_layout(layer, data_layout):
+def require_layout(layer: str, data_layout: object) -> None:
     if data_layout not in ("NCHW", "NHWC"):
         raise ValueError(f"{layer}: data_layout must be NCHW or NHWC, not {data_layout!r}")
 
@@ -77,7 +78,16 @@ def batch_norm(
     )
 
 
-def _normalized_by_batch(helper, input, in_place, momentum, moving, *, data_layout, **attrs):
+def _normalized_by_batch(
+    helper: LayerHelper,
+    input: Variable,
+    in_place: bool,
+    momentum: float | Variable,
+    moving: tuple[str | None, str | None, bool],
+    *,
+    data_layout: str,
+    **attrs: Any,
+) -> Variable:
     """Appends the op that the helper's type names, batch_norm or inplace_abn, with the parameters of the channels.
 
     `moving` has the names of the running mean and variance, and whether ModelAverage averages them.
@@ -88,7 +98,7 @@ def _normalized_by_batch(helper, input, in_place, momentum, moving, *, data_layo
     channels = input.shape[1] if data_layout == "NCHW" else input.shape[-1]
     *names, averaged = moving
 
-    def running(name, value):
+    def running(name: str | None, value: float) -> Any:
         attr = ParamAttr(name=name, initializer=Constant(value), trainable=False, do_model_average=averaged)
         parameter = helper.create_parameter(attr, [channels], dtype)
         parameter.stop_gradient = True
@@ -170,16 +180,16 @@ def inplace_abn(
 
 @layer("layer_norm", fluid_accepts={"input": "float32 float64"})
 def layer_norm(
-    input,
-    scale=True,
-    shift=True,
-    begin_norm_axis=1,
-    epsilon=1e-05,
-    param_attr=None,
-    bias_attr=None,
-    act=None,
-    name=None,
-):
+    input: Variable,
+    scale: bool = True,
+    shift: bool = True,
+    begin_norm_axis: int = 1,
+    epsilon: float = 1e-05,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | None = None,
+    act: str | None = None,
+    name: str | None = None,
+) -> Variable:
     """Normalises each example over its axes from `begin_norm_axis` on, then scales and shifts each element.
 
     Args:
@@ -222,7 +232,16 @@ def layer_norm(
 
 
 @layer("group_norm", fluid_accepts={"input": "float32 float64"})
-def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout="NCHW", name=None):
+def group_norm(
+    input: Variable,
+    groups: int,
+    epsilon: float = 1e-05,
+    param_attr: ParamAttr | bool | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    act: str | None = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+) -> Variable:
     """Normalises each group of channels of each image to mean 0 and variance 1.
 
     Args:
@@ -270,7 +289,13 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
 
 
 @layer("instance_norm", fluid_accepts={"input": "float32 float64"})
-def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):
+def instance_norm(
+    input: Variable,
+    epsilon: float = 1e-05,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    name: str | None = None,
+) -> Variable:
     """Normalises each channel of each image to mean 0 and variance 1, then applies a learned scale and shift.
 
     Args:

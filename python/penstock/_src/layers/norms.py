@@ -16,7 +16,9 @@ __all__ = ["l2_normalize", "lrn", "spectral_norm"]
 
 
 @layer()
-def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
+def spectral_norm(
+    weight: Variable, dim: int = 0, power_iters: int = 1, eps: float = 1e-12, name: str | None = None
+) -> Variable:
     """Divides a weight by an estimate of its largest singular value.
 
     Args:

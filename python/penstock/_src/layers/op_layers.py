@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from penstock._src.ir.op_protos import OpProtoHolder
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["generate_layer_fn"]
 
@@ -41,20 +45,20 @@ def generate_layer_fn(op_type: str) -> Callable[..., Variable]:
     if len(results) != 1 or any(slot.duplicable for slot in proto.outputs):
         raise ValueError(f"generate_layer_fn: op {op_type} must have one result, a single variable")
 
-    def layer(*args, name=None, act=None, **kwargs):
-        args, given = list(args), {}
+    def layer(*args: Any, name: str | None = None, act: str | None = None, **kwargs: Any) -> Variable:
+        left, given = list(args), {}
         for slot in proto.inputs:
             keyword = _keyword(slot.name)
             is_attr = keyword in attrs and not any(isinstance(var, Variable) for var in _listed(kwargs.get(keyword)))
             by_keyword = [] if is_attr else _listed(kwargs.pop(keyword, None))
-            given[slot.name] = by_keyword or _listed(args.pop(0) if args else None)
-        if args:
-            raise TypeError(f"{op_type}: {len(args)} positional arguments too many")
+            given[slot.name] = by_keyword or _listed(left.pop(0) if left else None)
+        if left:
+            raise TypeError(f"{op_type}: {len(left)} positional arguments too many")
         dtype = _common_dtype(op_type, given, kwargs.get("dtype"))
         helper = LayerHelper(op_type, name=name, act=act)
         made = {slot.name: _listed(kwargs.pop(_keyword(slot.name), None)) for slot in proto.outputs}
-        for slot, outs in made.items():
-            made[slot] = outs or [helper.create_variable_for_type_inference(dtype)]
+        for name_of, outs in made.items():
+            made[name_of] = outs or [helper.create_variable_for_type_inference(dtype)]
         helper.append_op(op_type, given, made, kwargs)
         return helper.append_activation(made[results[0].name][0])
 
@@ -63,16 +67,16 @@ def generate_layer_fn(op_type: str) -> Callable[..., Variable]:
     return layer
 
 
-def _keyword(slot):
+def _keyword(slot: str) -> str:
     """ScaleTensor -> scale_tensor."""
     return re.sub("([a-z0-9])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", slot)).lower()
 
 
-def _listed(value):
+def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]
 
 
-def _common_dtype(op_type, given, otherwise):
+def _common_dtype(op_type: str, given: dict[str, list[Any]], otherwise: Any) -> VarType:
     every = [var for variables in given.values() for var in variables]
     for var in every:
         if not isinstance(var, Variable):

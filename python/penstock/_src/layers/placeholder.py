@@ -1,11 +1,21 @@
 """fluid.data declares a variable that the caller feeds. An extent of None is known at run time."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.layers.helper import LayerHelper, require_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.ir.types import VarType
+    from penstock._src.ir.variable import Variable
 
 __all__ = ["data"]
 
 
-def data(name, shape, dtype="float32", lod_level=0):
+def data(name: str, shape: Sequence[int | None], dtype: str | VarType = "float32", lod_level: int = 0) -> Variable:
     """Declares a variable that the caller feeds.
 
     Args:

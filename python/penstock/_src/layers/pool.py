@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import layer, named
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.spatial import IMAGES, VOLUMES, Spatial, require_bool, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 __all__ = ["adaptive_pool2d", "adaptive_pool3d", "pool2d", "pool3d"]
 
@@ -49,7 +55,7 @@ def _pooling(kind: Spatial) -> Callable[..., Variable]:
         pool_size: int | list[int] = -1,
         pool_type: str = "max",
         pool_stride: int | list[int] = 1,
-        pool_padding: int | list | str = 0,
+        pool_padding: int | list[Any] | str = 0,
         global_pooling: bool = False,
         use_cudnn: bool = True,
         ceil_mode: bool = False,
@@ -91,7 +97,9 @@ pool2d = layer()(_pooling(IMAGES))
 pool3d = layer()(_pooling(VOLUMES))
 
 
-def _adaptive_pool(kind, input, pool_size, pool_type, require_index, name):
+def _adaptive_pool(
+    kind: Spatial, input: Variable, pool_size: Any, pool_type: str, require_index: bool, name: str | None
+) -> Any:
     require_variables(f"adaptive_pool{kind.axes}d", input=input)
     require_bool(require_index=require_index)
     _require_pool_type(pool_type)
@@ -111,7 +119,13 @@ def _adaptive_pool(kind, input, pool_size, pool_type, require_index, name):
 
 
 @layer()
-def adaptive_pool2d(input, pool_size, pool_type="max", require_index=False, name=None):
+def adaptive_pool2d(
+    input: Variable,
+    pool_size: int | Sequence[Any],
+    pool_type: str = "max",
+    require_index: bool = False,
+    name: str | None = None,
+) -> Variable:
     """Divides images into a given number of windows and takes the maximum or the mean of each.
 
     Args:
@@ -131,11 +145,18 @@ def adaptive_pool2d(input, pool_size, pool_type="max", require_index=False, name
         out, where = fluid.layers.adaptive_pool2d(image, [2, 4], require_index=True)
         assert out.shape == where.shape == (-1, 3, 2, 4)
     """
-    return _adaptive_pool(IMAGES, input, pool_size, pool_type, require_index, name)
+    out: Variable = _adaptive_pool(IMAGES, input, pool_size, pool_type, require_index, name)
+    return out
 
 
 @layer(like=adaptive_pool2d)
-def adaptive_pool3d(input, pool_size, pool_type="max", require_index=False, name=None):
+def adaptive_pool3d(
+    input: Variable,
+    pool_size: int | Sequence[Any],
+    pool_type: str = "max",
+    require_index: bool = False,
+    name: str | None = None,
+) -> Variable:
     """Divides volumes into a given number of windows and takes the maximum or the mean of each.
 
     Args:
@@ -151,4 +172,5 @@ def adaptive_pool3d(input, pool_size, pool_type="max", require_index=False, name
         out = fluid.layers.adaptive_pool3d(volume, 2, pool_type='avg')
         assert out.shape == (-1, 3, 2, 2, 2)
     """
-    return _adaptive_pool(VOLUMES, input, pool_size, pool_type, require_index, name)
+    out: Variable = _adaptive_pool(VOLUMES, input, pool_size, pool_type, require_index, name)
+    return out

@@ -1,13 +1,27 @@
 """A layer that calls a Python function."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.ir import host_functions
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.helper import LayerHelper
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
 __all__ = ["py_func"]
 
 
-def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
+def py_func(
+    func: Callable[..., Any],
+    x: Variable | Sequence[Variable] | None,
+    out: Variable | Sequence[Variable] | None,
+    backward_func: Callable[..., Any] | None = None,
+    skip_vars_in_backward_input: Sequence[Variable] | None = None,
+) -> Any:
     """Adds an op that calls a Python function whenever the program runs.
 
     The program stores the number of the function, so it runs only in processes that have called py_func with the same
@@ -63,11 +77,11 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
     return out
 
 
-py_func.registered_func = host_functions.registered
-py_func.registered_func_num = host_functions.count
+py_func.registered_func = host_functions.registered  # type: ignore[attr-defined]  # Fluid's scripts ask for these
+py_func.registered_func_num = host_functions.count  # type: ignore[attr-defined]
 
 
-def _variables(name, given):
+def _variables(name: str, given: Any) -> list[Variable]:
     if given is None:
         return []
     several = [given] if isinstance(given, Variable) else given

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy
 
 from penstock._src.ir import unique_name
@@ -12,6 +14,11 @@ from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, require_kind
 from penstock._src.layers.tensor import int_list, shape_inputs
 from penstock._src.parameters.initializer import Constant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 __all__ = [
     "gaussian_random",
@@ -26,7 +33,7 @@ __all__ = [
 ]
 
 
-def _shape_attrs(layer, shape, dtype):
+def _shape_attrs(layer: str, shape: Any, dtype: Any) -> dict[str, Any]:
     require_kind(layer, list, shape=shape)
     return {"shape": list(shape), "dtype": int(to_dtype(dtype))}
 
@@ -34,7 +41,7 @@ def _shape_attrs(layer, shape, dtype):
 @op_layer("uniform_random_batch_size_like", fluid_accepts={"input": "float32 float64"})
 def uniform_random_batch_size_like(
     input: Variable,
-    shape: list[int],
+    shape: Sequence[int],
     dtype: str | VarType = "float32",
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
@@ -69,7 +76,7 @@ def uniform_random_batch_size_like(
 @op_layer("gaussian_random_batch_size_like", like=uniform_random_batch_size_like)
 def gaussian_random_batch_size_like(
     input: Variable,
-    shape: list[int],
+    shape: Sequence[int],
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
     mean: float = 0.0,
@@ -117,7 +124,17 @@ def sampling_id(x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, 
 
 
 @layer("randint", fluid_accepts={"dtype out": "int32 int64"})
-def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, seed=0, name=None):
+def randint(
+    low: int,
+    high: int | None = None,
+    shape: Variable | Sequence[Any] | None = None,
+    out: Variable | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    stop_gradient: bool = False,
+    seed: int = 0,
+    name: str | None = None,
+) -> Variable:
     """Draws integers from a uniform distribution over [low, high).
 
     Args:
@@ -142,7 +159,8 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
     if low >= high:
         raise ValueError(f"randint: low ({low}) must be below high ({high})")
     helper = LayerHelper("randint", name=name)
-    inputs, attrs = {}, {}
+    inputs: dict[str, Any] = {}
+    attrs: dict[str, Any] = {}
     shape = [1] if shape is None else shape
     if not isinstance(shape, (list, tuple, Variable)):
         raise TypeError(f"randint: shape must be a list, a tuple or a Variable, not {shape!r}")
@@ -157,11 +175,11 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         attrs["shape"], variables = int_list(helper, shape, "int64")
         if variables:
             inputs["ShapeTensorList"] = variables
-    dtype = to_dtype("int64" if dtype is None else dtype)
+    kind = to_dtype("int64" if dtype is None else dtype)
     if out is None and name is not None:
-        out = helper.create_variable(name=name, dtype=dtype, persistable=False)
+        out = helper.create_variable(name=name, dtype=kind, persistable=False)
     elif out is None:
-        out = helper.create_variable_for_type_inference(dtype)
+        out = helper.create_variable_for_type_inference(kind)
     attrs.update(low=low, high=high, seed=seed, dtype=int(out.dtype))
     out.stop_gradient = stop_gradient
     helper.append_op("randint", inputs, {"Out": out}, attrs)
@@ -169,7 +187,14 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
 
 
 @layer(fluid_accepts={"dtype": "float32 float64"})
-def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+def randn(
+    shape: Sequence[Any],
+    out: Variable | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    stop_gradient: bool = True,
+    name: str | None = None,
+) -> Variable:
     """Draws numbers from the standard normal distribution (mean 0, standard deviation 1).
 
     Args:
@@ -190,9 +215,9 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
     require_kind("randn", list, shape=shape)
     if not shape:
         raise ArgumentError("randn: shape must not be empty")
-    dtype = to_dtype("float32" if dtype is None else dtype)
+    kind = to_dtype("float32" if dtype is None else dtype)
     if out is None:
-        out = helper.create_variable_for_type_inference(dtype)
+        out = helper.create_variable_for_type_inference(kind)
     out.stop_gradient = stop_gradient
     # Fluid draws the seed from NumPy too, so numpy.random.seed makes a script reproducible.
     helper.append_op(
@@ -204,7 +229,7 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
             "mean": 0.0,
             "std": 1.0,
             "seed": int(numpy.random.randint(0, 100)),
-            "dtype": int(dtype),
+            "dtype": int(kind),
             "use_mkldnn": False,
         },
     )
@@ -212,7 +237,14 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
 
 
 @layer()
-def randperm(n, out=None, dtype="int64", device=None, stop_gradient=True, seed=0):
+def randperm(
+    n: int,
+    out: Variable | None = None,
+    dtype: str = "int64",
+    device: str | None = None,
+    stop_gradient: bool = True,
+    seed: int = 0,
+) -> Variable:
     """Returns a random permutation of 0 ... n - 1.
 
     Args:
@@ -248,7 +280,7 @@ def randperm(n, out=None, dtype="int64", device=None, stop_gradient=True, seed=0
     return out
 
 
-def seed_variable(helper, name, seed):
+def seed_variable(helper: LayerHelper, name: str, seed: int) -> Variable:
     """Creates a persistable variable that passes a seed from run to run; the startup program sets the initial seed."""
     variable = helper.create_variable(name=unique_name.generate(name), shape=[1], dtype="int64", persistable=True)
     helper.set_variable_initializer(variable, Constant(float(seed)))
@@ -256,7 +288,7 @@ def seed_variable(helper, name, seed):
 
 
 @layer("random_crop", fluid_accepts={"x": "uint8 int16 int32 float32 float64"})
-def random_crop(x, shape, seed=None):
+def random_crop(x: Variable, shape: Sequence[Any], seed: int | Variable | None = None) -> Variable:
     """Crops a box at a random position from each instance.
 
     Args:
@@ -279,7 +311,7 @@ def random_crop(x, shape, seed=None):
     helper = LayerHelper("random_crop").takes(x=x)
     require_kind("random_crop", list, shape=shape)
     out = helper.create_variable_for_type_inference(x.dtype)
-    attrs = {"shape": list(shape)}
+    attrs: dict[str, Any] = {"shape": list(shape)}
     seed = numpy.random.randint(-65536, 65536) if seed is None else seed
     seed_var = seed
     if not isinstance(seed, Variable):
@@ -292,7 +324,13 @@ def random_crop(x, shape, seed=None):
 
 
 @layer()
-def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0):
+def uniform_random(
+    shape: Sequence[int | Variable] | Variable,
+    dtype: str | VarType = "float32",
+    min: float = -1.0,
+    max: float = 1.0,
+    seed: int = 0,
+) -> Variable:
     """Creates a tensor of random numbers, uniformly distributed in [min, max).
 
     Args:
@@ -310,7 +348,7 @@ def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0):
         u = fluid.layers.uniform_random([3, 4], min=0.0, max=1.0, seed=7)
     """
     helper = LayerHelper("uniform_random")
-    inputs = {}
+    inputs: dict[str, Any] = {}
     if isinstance(shape, Variable):
         shape.stop_gradient = True
         inputs["ShapeTensor"], shape = shape, []
@@ -322,7 +360,13 @@ def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0):
 
 
 @layer(like=uniform_random)
-def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32"):
+def gaussian_random(
+    shape: Sequence[int | Variable] | Variable,
+    mean: float = 0.0,
+    std: float = 1.0,
+    seed: int = 0,
+    dtype: str | VarType = "float32",
+) -> Variable:
     """Creates a tensor of random numbers, normally distributed.
 
     Args:
@@ -337,7 +381,7 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32"):
     return _random(helper, inputs, dtype, {"shape": shape, "mean": mean, "std": std, "seed": seed})
 
 
-def _random(helper, inputs, dtype, attrs):
+def _random(helper: LayerHelper, inputs: dict[str, Any], dtype: Any, attrs: dict[str, Any]) -> Variable:
     dtype = to_dtype(dtype)
     out = helper.create_variable_for_type_inference(dtype)
     helper.append_op(helper.layer_type, inputs, {"Out": out}, dict(attrs, dtype=int(dtype)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.arithmetic import reduce_mean, reduce_sum
@@ -14,6 +16,9 @@ from penstock._src.layers.reshaping import reshape, transpose
 from penstock._src.layers.slicing import expand
 from penstock._src.layers.unary import square
 from penstock._src.parameters.initializer import Constant
+
+if TYPE_CHECKING:
+    from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = ["bpr_loss", "center_loss", "dice_loss", "mean_iou", "mse_loss", "npair_loss", "teacher_student_sigmoid_loss"]
 
@@ -40,7 +45,14 @@ def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Attrs
     """
 
 
-def center_loss(input, label, num_classes, alpha, param_attr, update_center=True):
+def center_loss(
+    input: Variable,
+    label: Variable,
+    num_classes: int,
+    alpha: float | Variable,
+    param_attr: ParamAttr,
+    update_center: bool = True,
+) -> Variable:
     """Computes half the squared distance of each row to the centre of its class, and moves the centres.
 
     Args:
@@ -88,7 +100,9 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
 
 
 @layer("teacher_student_sigmoid_loss", fluid_accepts={"input label": "float32 float64"})
-def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_lower_bound=-15.0):
+def teacher_student_sigmoid_loss(
+    input: Variable, label: Variable, soft_max_up_bound: float = 15.0, soft_max_lower_bound: float = -15.0
+) -> Variable:
     """Computes the log loss of clicks and of a teacher's predictions.
 
     Args:
@@ -120,7 +134,7 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
 
 
 @layer()
-def dice_loss(input, label, epsilon=0.00001, name=None):
+def dice_loss(input: Variable, label: Variable, epsilon: float = 0.00001, name: str | None = None) -> Variable:
     """Computes the dice loss 1 - 2 * |A and B| / (|A| + |B|), averaged over the batch.
 
     Args:
@@ -148,7 +162,7 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
 
 
 @layer(fluid_accepts={"input label": "float32 float64"})
-def mse_loss(input, label):
+def mse_loss(input: Variable, label: Variable) -> Variable:
     """Computes the mean squared error.
 
     Args:
@@ -167,7 +181,7 @@ def mse_loss(input, label):
 
 
 @layer(fluid_accepts={"anchor positive": "float32 float64", "labels": "int64 float32 float64"})
-def npair_loss(anchor, positive, labels, l2_reg=0.002):
+def npair_loss(anchor: Variable, positive: Variable, labels: Variable, l2_reg: float = 0.002) -> Variable:
     """Computes the N-pair loss, which makes each anchor more similar to positives of its class than to others.
 
     Args:

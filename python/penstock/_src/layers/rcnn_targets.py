@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.reshaping import reshape
 from penstock._src.layers.slicing import gather
 
+if TYPE_CHECKING:
+    from typing import Any
+
+
 __all__ = ["generate_mask_labels", "generate_proposal_labels", "retinanet_target_assign", "rpn_target_assign"]
 
 
-def _assign_anchors(op_type, inputs, attrs, bbox_pred, cls_logits, classes, counts=()):
+def _assign_anchors(
+    op_type: str,
+    inputs: dict[str, Variable],
+    attrs: dict[str, Any],
+    bbox_pred: Variable,
+    cls_logits: Variable,
+    classes: int,
+    counts: Any = (),
+) -> tuple[Any, ...]:
     """Returns the scores and offsets predicted for the anchors that the op selects, then the op's other outputs."""
     helper = LayerHelper(op_type)
     helper.require_slots(inputs)
-    types = dict.fromkeys(("LocationIndex", "ScoreIndex", "TargetLabel"), "int32")
+    types: dict[str, Any] = dict.fromkeys(("LocationIndex", "ScoreIndex", "TargetLabel"), "int32")
     types.update(dict.fromkeys(("TargetBBox", "BBoxInsideWeight"), inputs["Anchor"].dtype))
     types.update(dict.fromkeys(counts, "int32"))
     made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in types.items()}
@@ -29,20 +43,20 @@ def _assign_anchors(op_type, inputs, attrs, bbox_pred, cls_logits, classes, coun
 
 @layer()
 def rpn_target_assign(
-    bbox_pred,
-    cls_logits,
-    anchor_box,
-    anchor_var,
-    gt_boxes,
-    is_crowd,
-    im_info,
-    rpn_batch_size_per_im=256,
-    rpn_straddle_thresh=0.0,
-    rpn_fg_fraction=0.5,
-    rpn_positive_overlap=0.7,
-    rpn_negative_overlap=0.3,
-    use_random=True,
-):
+    bbox_pred: Variable,
+    cls_logits: Variable,
+    anchor_box: Variable,
+    anchor_var: Variable,
+    gt_boxes: Variable,
+    is_crowd: Variable,
+    im_info: Variable,
+    rpn_batch_size_per_im: int = 256,
+    rpn_straddle_thresh: float = 0.0,
+    rpn_fg_fraction: float = 0.5,
+    rpn_positive_overlap: float = 0.7,
+    rpn_negative_overlap: float = 0.3,
+    use_random: bool = True,
+) -> tuple[Any, ...]:
     """Selects the anchors on which a region proposal network is trained, its predictions for them, and their targets.
 
     Args:
@@ -103,18 +117,18 @@ def rpn_target_assign(
     like=rpn_target_assign,
 )
 def retinanet_target_assign(
-    bbox_pred,
-    cls_logits,
-    anchor_box,
-    anchor_var,
-    gt_boxes,
-    gt_labels,
-    is_crowd,
-    im_info,
-    num_classes=1,
-    positive_overlap=0.5,
-    negative_overlap=0.4,
-):
+    bbox_pred: Variable,
+    cls_logits: Variable,
+    anchor_box: Variable,
+    anchor_var: Variable,
+    gt_boxes: Variable,
+    gt_labels: Variable,
+    is_crowd: Variable,
+    im_info: Variable,
+    num_classes: int = 1,
+    positive_overlap: float = 0.5,
+    negative_overlap: float = 0.4,
+) -> tuple[Any, ...]:
     """Selects the anchors on which RetinaNet is trained, its predictions for them, and their targets.
 
     Args:

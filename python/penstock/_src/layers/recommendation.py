@@ -1,16 +1,26 @@
 """Layers for recommender systems: shows and clicks, running sums, filtering by tags."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.normalization import require_layout
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+
 __all__ = ["continuous_value_model", "data_norm", "filter_by_instag"]
 
 
 @layer(fluid_accepts={"input": "float16 float32 float64"})
-def continuous_value_model(input, cvm, use_cvm=True):
+def continuous_value_model(input: Variable, cvm: Variable, use_cvm: bool = True) -> Variable:
     """Replaces the numbers of shows and clicks at the start of each row by their logarithms, or removes them.
 
     Args:
@@ -37,21 +47,21 @@ def continuous_value_model(input, cvm, use_cvm=True):
 
 @layer()
 def data_norm(
-    input,
-    act=None,
-    epsilon=1e-05,
-    param_attr=None,
-    data_layout="NCHW",
-    in_place=False,
-    name=None,
-    moving_mean_name=None,
-    moving_variance_name=None,
-    do_model_average_for_mean_and_var=True,
-    slot_dim=-1,
-    sync_stats=False,
-    summary_decay_rate=0.9999999,
-    enable_scale_and_shift=False,
-):
+    input: Variable,
+    act: str | None = None,
+    epsilon: float = 1e-05,
+    param_attr: Mapping[Any, Any] | None = None,
+    data_layout: str = "NCHW",
+    in_place: bool = False,
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    slot_dim: int = -1,
+    sync_stats: bool = False,
+    summary_decay_rate: float = 0.9999999,
+    enable_scale_and_shift: bool = False,
+) -> Variable:
     """Normalises columns by running statistics of all rows seen in training.
 
     The statistics are three parameters: the number of rows, their sum, and the sum of their squared distances to the
@@ -89,11 +99,12 @@ def data_norm(
     columns = input.shape[1 if data_layout == "NCHW" else -1]
     initial = param_attr if isinstance(param_attr, dict) else {}
 
-    def parameter(suffix, key, value):
+    def parameter(suffix: str, key: str, value: float) -> Variable:
         attr = ParamAttr(
             name=f"{name or 'dn'}.{suffix}", initializer=Constant(float(initial.get(key, value))), trainable=True
         )
-        return helper.create_parameter(attr, [columns], input.dtype)
+        created: Variable = helper.create_parameter(attr, [columns], input.dtype)
+        return created
 
     inputs, attrs = {"X": input}, {"epsilon": epsilon, "sync_stats": sync_stats}
     attrs["summary_decay_rate"] = summary_decay_rate
@@ -114,7 +125,9 @@ def data_norm(
 
 
 @layer()
-def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
+def filter_by_instag(
+    ins: Variable, ins_tag: Variable, filter_tag: Variable, is_lod: bool, out_val_if_empty: int = 0
+) -> list[Any]:
     """Keeps the instances that have at least one of the given tags.
 
     Args:

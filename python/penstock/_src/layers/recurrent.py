@@ -1,5 +1,9 @@
 """Recurrent layers over sequences, their single steps, and the step of a beam search."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.types import VarType
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_rank
@@ -7,12 +11,28 @@ from penstock._src.layers.nn import fc
 from penstock._src.layers.tensor import concat
 from penstock._src.parameters.param_attr import ParamAttr
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+    from penstock._src.parameters.initializer import Initializer
+
 __all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
 
 ACTIVATION_NUMBERS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
 
 
-def _lstm_inputs(helper, input, width, rows, use_peepholes, dtype, h_0, c_0):
+def _lstm_inputs(
+    helper: LayerHelper,
+    input: Variable,
+    width: int,
+    rows: int,
+    use_peepholes: bool,
+    dtype: Any,
+    h_0: Variable | None,
+    c_0: Variable | None,
+) -> tuple[dict[str, Variable], Callable[[], Variable]]:
     """Returns (the slots that lstm and lstmp share, a function that creates the bias)."""
     inputs = {"Input": input, "Weight": helper.create_parameter(helper.param_attr, [rows, 4 * width], dtype)}
     if h_0 is not None:
@@ -25,20 +45,20 @@ def _lstm_inputs(helper, input, width, rows, use_peepholes, dtype, h_0, c_0):
 
 @layer(fluid_accepts={"input h_0 c_0": "float32 float64"})
 def dynamic_lstm(
-    input,
-    size,
-    h_0=None,
-    c_0=None,
-    param_attr=None,
-    bias_attr=None,
-    use_peepholes=True,
-    is_reverse=False,
-    gate_activation="sigmoid",
-    cell_activation="tanh",
-    candidate_activation="tanh",
-    dtype="float32",
-    name=None,
-):
+    input: Variable,
+    size: int,
+    h_0: Variable | None = None,
+    c_0: Variable | None = None,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    use_peepholes: bool = True,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    cell_activation: str = "tanh",
+    candidate_activation: str = "tanh",
+    dtype: str | VarType = "float32",
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
     """Runs a long short-term memory network over each sequence.
 
     The input holds the terms of the four gates for each row; a fully connected layer of `size` columns computes it.
@@ -94,24 +114,24 @@ def dynamic_lstm(
 
 @layer(fluid_accepts={"input h_0 c_0": "float32 float64"}, like=dynamic_lstm)
 def dynamic_lstmp(
-    input,
-    size,
-    proj_size,
-    param_attr=None,
-    bias_attr=None,
-    use_peepholes=True,
-    is_reverse=False,
-    gate_activation="sigmoid",
-    cell_activation="tanh",
-    candidate_activation="tanh",
-    proj_activation="tanh",
-    dtype="float32",
-    name=None,
-    h_0=None,
-    c_0=None,
-    cell_clip=None,
-    proj_clip=None,
-):
+    input: Variable,
+    size: int,
+    proj_size: int,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    use_peepholes: bool = True,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    cell_activation: str = "tanh",
+    candidate_activation: str = "tanh",
+    proj_activation: str = "tanh",
+    dtype: str | VarType = "float32",
+    name: str | None = None,
+    h_0: Variable | None = None,
+    c_0: Variable | None = None,
+    cell_clip: float | None = None,
+    proj_clip: float | None = None,
+) -> tuple[Variable, Variable]:
     """Runs a long short-term memory network with a projection (LSTMP) over each sequence.
 
     The output of each step is projected to `proj_size` elements, which the next step reads. The input holds the terms
@@ -163,19 +183,19 @@ def dynamic_lstmp(
 
 @layer("lstm", fluid_accepts={"input init_h init_c": "float32 float64"})
 def lstm(
-    input,
-    init_h,
-    init_c,
-    max_len,
-    hidden_size,
-    num_layers,
-    dropout_prob=0.0,
-    is_bidirec=False,
-    is_test=False,
-    name=None,
-    default_initializer=None,
-    seed=-1,
-):
+    input: Variable,
+    init_h: Variable,
+    init_c: Variable,
+    max_len: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout_prob: float = 0.0,
+    is_bidirec: bool = False,
+    is_test: bool = False,
+    name: str | None = None,
+    default_initializer: Initializer | None = None,
+    seed: int = -1,
+) -> tuple[Any, ...]:
     """Runs an LSTM with several layers over sequences of equal length.
 
     All weights are one parameter, in the order that OPS.md states for the op cudnn_lstm.
@@ -236,16 +256,16 @@ def lstm(
 
 @layer(fluid_accepts={"input h_0": "float32 float64"})
 def dynamic_gru(
-    input,
-    size,
-    param_attr=None,
-    bias_attr=None,
-    is_reverse=False,
-    gate_activation="sigmoid",
-    candidate_activation="tanh",
-    h_0=None,
-    origin_mode=False,
-):
+    input: Variable,
+    size: int,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    candidate_activation: str = "tanh",
+    h_0: Variable | None = None,
+    origin_mode: bool = False,
+) -> Variable:
     """Runs a gated recurrent unit over each sequence.
 
     The input holds the terms of the two gates and the candidate for each row; a fully connected layer of 3 * size
@@ -294,15 +314,15 @@ def dynamic_gru(
 
 @layer("gru_unit", fluid_accepts={"input hidden": "float32 float64"})
 def gru_unit(
-    input,
-    hidden,
-    size,
-    param_attr=None,
-    bias_attr=None,
-    activation="tanh",
-    gate_activation="sigmoid",
-    origin_mode=False,
-):
+    input: Variable,
+    hidden: Variable,
+    size: int,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    activation: str = "tanh",
+    gate_activation: str = "sigmoid",
+    origin_mode: bool = False,
+) -> tuple[Variable, Variable, Variable]:
     """Computes one step of a gated recurrent unit.
 
     Args:
@@ -355,7 +375,15 @@ def gru_unit(
 
 
 @layer("lstm_unit", fluid_accepts={"x_t hidden_t_prev cell_t_prev": "float32 float64"})
-def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None, bias_attr=None, name=None):
+def lstm_unit(
+    x_t: Variable,
+    hidden_t_prev: Variable,
+    cell_t_prev: Variable,
+    forget_bias: float = 0.0,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | None = None,
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
     """Computes one step of a long short-term memory network.
 
     Args:

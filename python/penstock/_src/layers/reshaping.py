@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numbers
 import operator
+from typing import TYPE_CHECKING
 
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, require_kind, require_variables
 from penstock._src.layers.tensor import int_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
 
 __all__ = ["flatten", "reshape", "split", "squeeze", "transpose", "unsqueeze"]
 
@@ -42,7 +47,14 @@ def transpose(x: Variable, perm: list[int], name: str | None = None) -> Attrs:
 
 
 @layer("reshape", fluid_accepts={"x": "int32 int64 float16 float32 float64"})
-def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
+def reshape(
+    x: Variable,
+    shape: Sequence[int | Variable] | Variable,
+    actual_shape: Variable | None = None,
+    act: str | None = None,
+    inplace: bool = False,
+    name: str | None = None,
+) -> Variable:
     """Changes the shape of a tensor; the elements and their order stay the same.
 
     Args:
@@ -64,11 +76,13 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
         assert fluid.layers.reshape(x, [-1, 0, 3, 2]).shape == (2, 4, 3, 2)
     """
     helper = LayerHelper("reshape2", act=act, name=name).takes(x=x)
-    inputs = {"X": x}
+    inputs: dict[str, Any] = {"X": x}
+    given_shape: Sequence[int | Variable]
     if isinstance(shape, Variable):
-        actual_shape, shape = shape, []
-    given_shape = shape
-    shape, variables = int_list(helper, shape)
+        actual_shape, given_shape = shape, []
+    else:
+        given_shape = shape
+    shape, variables = int_list(helper, given_shape)
     unknown = sum(not isinstance(one, Variable) and one == -1 for one in given_shape)
     if unknown > 1:
         raise ArgumentError(f"reshape: shape holds -1 {unknown} times: {shape}")
@@ -129,7 +143,7 @@ def squeeze(input: Variable, axes: list[int], name: str | None = None) -> Attrs:
 
 
 @layer()
-def unsqueeze(input, axes, name=None):
+def unsqueeze(input: Variable, axes: int | Sequence[int | Variable] | Variable, name: str | None = None) -> Variable:
     """Inserts axes of extent 1, one after the other in the given order.
 
     Args:
@@ -154,7 +168,7 @@ def unsqueeze(input, axes, name=None):
     return _with_axes("unsqueeze2", helper, input, axes)
 
 
-def _with_axes(op_type, helper, input, axes, **tensors):
+def _with_axes(op_type: str, helper: LayerHelper, input: Variable, axes: Iterable[int], **tensors: Any) -> Variable:
     out = helper.create_variable_for_type_inference(input.dtype)
     xshape = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(op_type, dict(tensors, X=input), {"Out": out, "XShape": xshape}, {"axes": list(axes)})
@@ -162,7 +176,9 @@ def _with_axes(op_type, helper, input, axes, **tensors):
 
 
 @layer()
-def split(input, num_or_sections, dim=-1, name=None):
+def split(
+    input: Variable, num_or_sections: int | Sequence[int | Variable], dim: int | Variable = -1, name: str | None = None
+) -> list[Variable]:
     """Splits a tensor along one axis.
 
     Args:
@@ -183,7 +199,9 @@ def split(input, num_or_sections, dim=-1, name=None):
         assert second.shape == (3, 5, 5)
     """
     helper = LayerHelper("split", name=name).takes(input=input)
-    inputs, attrs = {"X": input}, {}
+    inputs: dict[str, Any] = {"X": input}
+    attrs: dict[str, Any] = {}
+    parts: Any = num_or_sections
     if isinstance(dim, Variable):
         dim.stop_gradient = True
         inputs["AxisTensor"] = dim
@@ -194,8 +212,8 @@ def split(input, num_or_sections, dim=-1, name=None):
         if count > _MOST_PARTS:
             raise ArgumentError(f"split: num_or_sections must be at most {_MOST_PARTS}, not {count}")
     else:
-        count = len(num_or_sections)
-        attrs["sections"], variables = int_list(helper, num_or_sections)
+        count = len(parts)
+        attrs["sections"], variables = int_list(helper, parts)
         if variables:
             inputs["SectionsTensorList"] = variables
     outs = [helper.create_variable_for_type_inference(input.dtype) for _ in range(count)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir.types import float_attr
@@ -12,6 +13,11 @@ from penstock._src.layers.decorators import layer, named
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.layers.spatial import IMAGES, VOLUMES, Spatial
 from penstock._src.layers.tensor import int_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 __all__ = ["image_resize", "image_resize_short", "interpolate", "resize_bilinear", "resize_nearest", "resize_trilinear"]
 
@@ -115,8 +121,14 @@ resize_trilinear = layer(like=image_resize)(_linear_resizing(VOLUMES, "trilinear
 
 @layer(like=resize_bilinear)
 def resize_nearest(
-    input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True, data_format="NCHW"
-):
+    input: Variable,
+    out_shape: Sequence[Any] | Variable | None = None,
+    scale: float | int | Variable | None = None,
+    name: str | None = None,
+    actual_shape: Variable | None = None,
+    align_corners: bool = True,
+    data_format: str = "NCHW",
+) -> Variable:
     """Resizes images by nearest-neighbour interpolation.
 
     Example:
@@ -128,7 +140,7 @@ def resize_nearest(
 
 
 @layer()
-def image_resize_short(input, out_short_len, resample="BILINEAR"):
+def image_resize_short(input: Variable, out_short_len: int, resample: str = "BILINEAR") -> Variable:
     """Resizes images so that the shorter side has a given length; the aspect ratio stays the same.
 
     Args:
@@ -165,7 +177,7 @@ def _resize(
     name: str | None,
     method: str,
     actual_shape: Variable | None,
-    attrs: dict,
+    attrs: dict[str, Any],
 ) -> Variable:
     helper = LayerHelper(method + "_interp", input=input, name=name)
     inputs = {"X": input}
@@ -192,7 +204,16 @@ def _resize(
     return out
 
 
-def _check(methods, input, out_shape, scale, resample, align_corners, align_mode, data_format):
+def _check(
+    methods: tuple[str, ...],
+    input: Variable,
+    out_shape: Any,
+    scale: Any,
+    resample: str,
+    align_corners: bool,
+    align_mode: int,
+    data_format: str,
+) -> None:
     require_variables("image_resize", input=input)
     if resample not in methods:
         raise ValueError(f"resample must be one of {', '.join(methods)}, not {resample!r}")
@@ -210,7 +231,9 @@ def _check(methods, input, out_shape, scale, resample, align_corners, align_mode
         raise ValueError(f"data_format must be {' or '.join(formats)} for an input of {rank} axes, not {data_format!r}")
 
 
-def _add_out_shape(helper, inputs, attrs, out_shape, axes):
+def _add_out_shape(
+    helper: LayerHelper, inputs: dict[str, Any], attrs: dict[str, Any], out_shape: Any, axes: int
+) -> None:
     """Sets the sizes in attrs, or adds the Variables that hold them to the inputs."""
     if isinstance(out_shape, Variable):
         out_shape.stop_gradient = True

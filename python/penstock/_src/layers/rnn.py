@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from penstock._src.layers import reshaping, sequence_padding, slicing
 from penstock._src.layers.arithmetic import elementwise_mul
@@ -10,15 +11,29 @@ from penstock._src.layers.helper import require_variables
 from penstock._src.layers.nest import assert_same_structure, flatten, map_structure, pack_sequence_as
 from penstock._src.layers.static_rnn import StaticRNN
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+    from penstock._src.layers.rnn_cells import RNNCell
+
 __all__ = ["rnn"]
 
 
-def transposed(x):
+def transposed(x: Variable) -> Variable:
     """Returns x with its first two axes exchanged: steps and sequences."""
     return reshaping.transpose(x, [1, 0] + list(range(2, len(x.shape))))
 
 
-def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=False, is_reverse=False, **kwargs):
+def rnn(
+    cell: RNNCell,
+    inputs: Variable,
+    initial_states: Variable | None = None,
+    sequence_length: Variable | None = None,
+    time_major: bool = False,
+    is_reverse: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, ...]:
     """Runs a cell over all steps of padded sequences.
 
     Args:
@@ -69,7 +84,9 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
     return outputs, states
 
 
-def _run_steps(cell, inputs, initial_states, mask, kwargs):
+def _run_steps(
+    cell: RNNCell, inputs: Any, initial_states: Any, mask: Variable | None, kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
     """Returns (outputs of all steps, states after the last step)."""
     network = StaticRNN()
     with network.step():
@@ -89,16 +106,16 @@ def _run_steps(cell, inputs, initial_states, mask, kwargs):
     return pack_sequence_as(outputs, made[:count]), pack_sequence_as(new_states, last)
 
 
-def _with_gradient(state):
+def _with_gradient(state: Variable) -> Variable:
     require_variables("rnn", initial_states=state)
     state.stop_gradient = False
     return state
 
 
-def _backwards(x):
+def _backwards(x: Variable) -> Variable:
     return slicing.reverse(x, axis=[0])
 
 
-def _choose(goes_on, state, new_state):
+def _choose(goes_on: Variable, state: Variable, new_state: Variable) -> Variable:
     """Returns the new state for sequences that continue, and the old state for the others."""
     return elementwise_mul(new_state, goes_on, axis=0) - elementwise_mul(state, goes_on - 1, axis=0)

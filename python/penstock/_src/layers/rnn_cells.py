@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from penstock._src.base.argument_texts import RECURRENT
 from penstock._src.base.doc_texts import with_texts
@@ -15,12 +16,17 @@ from penstock._src.layers.nest import flatten, map_structure
 from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit
 from penstock._src.parameters.param_attr import ParamAttr
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
 _FLOATS = types_of("float32 float64")
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
 
 
-def _map_shapes(func, shape):
+def _map_shapes(func: Callable[[list[int]], Any], shape: Any) -> Any:
     """Calls func(shape) for each shape in a structure of shapes, which are lists or tuples of ints."""
     if isinstance(shape, dict):
         return {key: _map_shapes(func, one) for key, one in shape.items()}
@@ -33,7 +39,7 @@ def _map_shapes(func, shape):
 class _Shape:
     """Wraps a shape, so that map_structure treats it as one value. The first extent is always -1, for the sequences."""
 
-    def __init__(self, extents):
+    def __init__(self, extents: list[int]) -> None:
         self.extents = extents if extents[:1] == [-1] else [-1] + extents
 
 
@@ -53,7 +59,7 @@ class RNNCell:
         sums, last = fluid.layers.rnn(Sum(), fluid.data('x', [None, 7, 4]))
     """
 
-    def call(self, inputs, states, **kwargs):
+    def call(self, inputs: Variable, states: Variable, **kwargs: Any) -> tuple[Any, ...]:
         """Computes a step; subclasses define it.
 
         Args:
@@ -73,10 +79,17 @@ class RNNCell:
         """
         raise NotImplementedError(f"{type(self).__name__} does not define call(inputs, states)")
 
-    def __call__(self, inputs, states, **kwargs):
+    def __call__(self, inputs: Any, states: Any, **kwargs: Any) -> Any:
         return self.call(inputs, states, **kwargs)
 
-    def get_initial_states(self, batch_ref, shape=None, dtype="float32", init_value=0, batch_dim_idx=0):
+    def get_initial_states(
+        self,
+        batch_ref: Variable,
+        shape: Sequence[int] | None = None,
+        dtype: str = "float32",
+        init_value: float = 0,
+        batch_dim_idx: int = 0,
+    ) -> Variable:
         """Creates states filled with one number.
 
         Args:
@@ -111,16 +124,17 @@ class RNNCell:
         if len(flatten(dtype)) == 1:
             only = flatten(dtype)[0]
             dtype = map_structure(lambda _: only, shapes)
-        return map_structure(
+        states: Variable = map_structure(
             lambda shape, dtype: creation.fill_constant_batch_size_like(
                 reference, shape.extents, to_dtype(dtype), init_value, input_dim_idx=batch_dim_idx
             ),
             shapes,
             dtype,
         )
+        return states
 
     @property
-    def state_shape(self):
+    def state_shape(self) -> Any:
         """The shape of the state without the sequences' axis, or a structure of shapes.
 
         Returns:
@@ -135,7 +149,7 @@ class RNNCell:
         raise NotImplementedError(f"{type(self).__name__} does not define state_shape")
 
     @property
-    def state_dtype(self):
+    def state_dtype(self) -> Any:
         """The type of the state, or a structure of types.
 
         Returns:
@@ -184,7 +198,7 @@ class GRUCell(RNNCell):
         self.hidden_size = hidden_size
         self.gru_unit = BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
-    def call(self, inputs, states):
+    def call(self, inputs: Variable, states: Variable) -> tuple[Any, ...]:  # type: ignore[override]  # as in Fluid
         """Computes a step.
 
         Args:
@@ -209,7 +223,7 @@ class GRUCell(RNNCell):
         return hidden, hidden
 
     @property
-    def state_shape(self):
+    def state_shape(self) -> list[int]:
         """The shape of the hidden state without the sequences' axis.
 
         Returns:
@@ -262,7 +276,7 @@ class LSTMCell(RNNCell):
             name, hidden_size, param_attr, bias_attr, gate_activation, activation, forget_bias, dtype
         )
 
-    def call(self, inputs, states):
+    def call(self, inputs: Variable, states: Sequence[Variable]) -> tuple[Any, ...]:  # type: ignore[override]
         """Computes a step.
 
         Args:
@@ -289,7 +303,7 @@ class LSTMCell(RNNCell):
         return hidden, [hidden, cell]
 
     @property
-    def state_shape(self):
+    def state_shape(self) -> list[list[int]]:
         """The shapes of the hidden state and the cell without the sequences' axis.
 
         Returns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from penstock._src.base.argument_texts import RECURRENT
 from penstock._src.base.doc_texts import with_texts
@@ -14,10 +15,14 @@ from penstock._src.layers.arithmetic import elementwise_add
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.param_attr import ParamAttr
 
+if TYPE_CHECKING:
+    from typing import Any
+
+
 __all__ = ["BasicGRUUnit", "BasicLSTMUnit"]
 
 
-def attr_with_suffix(attr, suffix):
+def attr_with_suffix(attr: Any, suffix: str) -> Any:
     """Returns a copy of the attribute with `suffix` appended to its name, or the attribute itself if it has no name."""
     if attr is None or not getattr(attr, "name", None):
         return attr
@@ -27,7 +32,16 @@ def attr_with_suffix(attr, suffix):
 
 
 class _Unit:
-    def __init__(self, name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype):
+    def __init__(
+        self,
+        name_scope: str,
+        hidden_size: int,
+        param_attr: ParamAttr | None,
+        bias_attr: ParamAttr | bool | None,
+        gate_activation: Callable[..., Any] | None,
+        activation: Callable[..., Any] | None,
+        dtype: str,
+    ) -> None:
         unique_name.generate(name_scope)
         full_name = unique_name.generate(f"{name_scope}/{type(self).__name__}")
         self._helper = LayerHelper(full_name, name=full_name)
@@ -39,7 +53,7 @@ class _Unit:
         self._dtype = dtype
         self._built = False
 
-    def full_name(self):
+    def full_name(self) -> str:
         """Returns the name that prefixes the names of the parameters.
 
         Returns:
@@ -50,7 +64,13 @@ class _Unit:
         """
         return self._helper.name
 
-    def _parameters(self, width, suffix=""):
+    def _build(self, rows: int) -> None:
+        """Creates the parameters; `rows` is the width of the input and the hidden state."""
+        raise NotImplementedError
+
+    forward: Callable[..., Any]
+
+    def _parameters(self, width: int, suffix: str = "") -> tuple[Callable[[int], Variable], Callable[[], Any]]:
         """Returns two functions: they create the weight (given its rows) and the bias (None for bias_attr=False)."""
         return (
             lambda rows: self._helper.create_parameter(
@@ -61,7 +81,7 @@ class _Unit:
             ),
         )
 
-    def __call__(self, input, *states):
+    def __call__(self, input: Variable, *states: Variable) -> Any:
         if not self._built:
             if input.shape[-1] <= 0:
                 raise ValueError(
@@ -72,7 +92,7 @@ class _Unit:
         return self.forward(input, *states)
 
 
-def _affine(parts, weight, bias):
+def _affine(parts: list[Variable], weight: Variable, bias: Variable | None) -> Variable:
     product = nn.matmul(tensor.concat(parts, 1), weight)
     return product if bias is None else elementwise_add(product, bias)
 
@@ -105,13 +125,13 @@ class BasicGRUUnit(_Unit):
     ) -> None:
         super().__init__(name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
-    def _build(self, rows):
+    def _build(self, rows: int) -> None:
         gate_weight, gate_bias = self._parameters(2 * self._hidden_size, "_gate")
         candidate_weight, candidate_bias = self._parameters(self._hidden_size, "_candidate")
         self._gate_weight, self._candidate_weight = gate_weight(rows), candidate_weight(rows)
         self._gate_bias, self._candidate_bias = gate_bias(), candidate_bias()
 
-    def forward(self, input, pre_hidden):
+    def forward(self, input: Variable, pre_hidden: Variable) -> Variable:
         """Computes the next hidden state.
 
         Args:
@@ -163,11 +183,11 @@ class BasicLSTMUnit(_Unit):
         self._forget_bias = tensor.fill_constant([1], dtype, forget_bias)
         self._forget_bias.stop_gradient = False
 
-    def _build(self, rows):
+    def _build(self, rows: int) -> None:
         weight, bias = self._parameters(4 * self._hidden_size)
         self._weight, self._bias = weight(rows), bias()
 
-    def forward(self, input, pre_hidden, pre_cell):
+    def forward(self, input: Variable, pre_hidden: Variable, pre_cell: Variable) -> tuple[Any, ...]:
         """Computes the next hidden state and cell.
 
         Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -12,6 +13,12 @@ from penstock._src.layers.helper import LayerHelper, require_rank
 from penstock._src.parameters.initializer import NumpyArrayInitializer
 from penstock._src.parameters.param_attr import ParamAttr
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+
 __all__ = ["hsigmoid", "nce", "sampled_softmax_with_cross_entropy"]
 
 _SAMPLERS = {"uniform": 0, "log_uniform": 1, "custom_dist": 2}
@@ -19,19 +26,19 @@ _SAMPLERS = {"uniform": 0, "log_uniform": 1, "custom_dist": 2}
 
 @layer("nce", fluid_accepts={"input": "float32 float64", "label": "int64"})
 def nce(
-    input,
-    label,
-    num_total_classes,
-    sample_weight=None,
-    param_attr=None,
-    bias_attr=None,
-    num_neg_samples=None,
-    name=None,
-    sampler="uniform",
-    custom_dist=None,
-    seed=0,
-    is_sparse=False,
-):
+    input: Variable,
+    label: Variable,
+    num_total_classes: int,
+    sample_weight: Variable | None = None,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    num_neg_samples: int | None = None,
+    name: str | None = None,
+    sampler: str = "uniform",
+    custom_dist: Sequence[float] | None = None,
+    seed: int = 0,
+    is_sparse: bool = False,
+) -> Variable:
     """Computes the noise-contrastive estimation loss of the true classes against randomly drawn noise classes.
 
     Args:
@@ -77,7 +84,7 @@ def nce(
     cost = helper.create_variable_for_type_inference(input.dtype)
     logits = helper.create_variable_for_type_inference(input.dtype)
     labels = helper.create_variable_for_type_inference(label.dtype)
-    if sampler == "custom_dist":
+    if custom_dist is not None and sampler == "custom_dist":
         inputs.update(_alias_tables(helper, custom_dist, num_total_classes))
     count = 10 if num_neg_samples is None else operator.index(num_neg_samples)
     helper.append_op(
@@ -96,7 +103,7 @@ def nce(
     return cost / (count + 1)
 
 
-def _alias_tables(helper, custom_dist, classes):
+def _alias_tables(helper: LayerHelper, custom_dist: Sequence[float], classes: int) -> dict[str, Variable]:
     """Returns the tables of the alias method (Walker, 1977): entry i draws class i with the probability of the entry,
     and the alias of i otherwise."""
     if len(custom_dist) != classes:
@@ -114,9 +121,9 @@ def _alias_tables(helper, custom_dist, classes):
     for rest in small + large:  # left over because of rounding
         shares[rest] = 1.0
 
-    def constant(values, dtype):
+    def constant(values: Any, dtype: str) -> Variable:
         values = numpy.array(values, dtype)
-        parameter = helper.create_parameter(
+        parameter: Variable = helper.create_parameter(
             ParamAttr(), list(values.shape), dtype, default_initializer=NumpyArrayInitializer(values)
         )
         parameter.stop_gradient = True
@@ -201,16 +208,16 @@ def hsigmoid(
 
 
 def sampled_softmax_with_cross_entropy(
-    logits,
-    label,
-    num_samples,
-    num_true=1,
-    remove_accidental_hits=True,
-    use_customized_samples=False,
-    customized_samples=None,
-    customized_probabilities=None,
-    seed=0,
-):
+    logits: Variable,
+    label: Variable,
+    num_samples: int,
+    num_true: int = 1,
+    remove_accidental_hits: bool = True,
+    use_customized_samples: bool = False,
+    customized_samples: Variable | None = None,
+    customized_probabilities: Variable | None = None,
+    seed: int = 0,
+) -> Variable:
     """Computes the cross entropy of a softmax over the true classes and some randomly drawn classes.
 
     Class c is drawn with probability log((c + 2) / (c + 1)) / log(classes + 1), without replacement, so classes should
@@ -246,9 +253,9 @@ def sampled_softmax_with_cross_entropy(
         Translation", ACL 2015.
     """
     helper = LayerHelper("sample_logits").takes(logits=logits, label=label)
-    inputs = {"Logits": logits, "Labels": label}
+    inputs: dict[str, Any] = {"Logits": logits, "Labels": label}
+    samples, probabilities = customized_samples, customized_probabilities
     if use_customized_samples:
-        samples, probabilities = customized_samples, customized_probabilities
         helper.takes(customized_samples=samples, customized_probabilities=probabilities)
         inputs.update(CustomizedSamples=samples, CustomizedProbabilities=probabilities)
     else:

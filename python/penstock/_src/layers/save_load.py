@@ -1,13 +1,24 @@
 """Ops that save variables to files, and load them, when a program runs. fluid.io does so at once."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from penstock._src.ir.variable import Variable
+
 
 __all__ = ["load_combine", "save", "save_combine"]
 
 
 @layer()
-def save(x, file_path, overwrite=True):
+def save(x: Variable, file_path: str, overwrite: bool = True) -> None:
     """Adds the op that writes a variable to a file when the program runs.
 
     Args:
@@ -27,7 +38,7 @@ def save(x, file_path, overwrite=True):
     helper.append_op("save", {"X": x}, {}, {"file_path": file_path, "overwrite": overwrite})
 
 
-def save_combine(x, file_path, overwrite=True):
+def save_combine(x: Sequence[Variable], file_path: str, overwrite: bool = True) -> None:
     """Adds the op that writes several variables to one file when the program runs.
 
     Args:
@@ -47,7 +58,7 @@ def save_combine(x, file_path, overwrite=True):
     helper.append_op("save_combine", {"X": x}, {}, {"file_path": file_path, "overwrite": overwrite})
 
 
-def load_combine(out, file_path):
+def load_combine(out: Sequence[Variable], file_path: str) -> None:
     """Adds the op that reads several variables from one file when the program runs.
 
     Args:
@@ -64,7 +75,7 @@ def load_combine(out, file_path):
     _takes_list("load_combine", "out", out).append_op("load_combine", {}, {"Out": out}, {"file_path": file_path})
 
 
-def _takes_list(layer, name, given):
+def _takes_list(layer: str, name: str, given: Any) -> LayerHelper:
     require_kind(layer, list, **{name: given})
     helper = LayerHelper(layer)
     for one in given:

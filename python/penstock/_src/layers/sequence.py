@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, require_kind, require_rank
 from penstock._src.parameters.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = [
     "row_conv",
@@ -26,7 +33,7 @@ __all__ = [
 
 
 @layer("sequence_pool", fluid_accepts={"input": "float32 float64"})
-def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
+def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_value: float = 0.0) -> Variable:
     """Reduces each sequence to one row.
 
     Args:
@@ -62,7 +69,7 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
 
 
 @layer(fluid_accepts={"input": "float32 float64"})
-def sequence_first_step(input):
+def sequence_first_step(input: Variable) -> Variable:
     """Takes the first row of each sequence.
 
     Args:
@@ -79,7 +86,7 @@ def sequence_first_step(input):
 
 
 @layer(fluid_accepts={"input": "float32 float64"}, like=sequence_first_step)
-def sequence_last_step(input):
+def sequence_last_step(input: Variable) -> Variable:
     """Takes the last row of each sequence.
 
     Example:
@@ -158,7 +165,9 @@ def sequence_conv(
 
 
 @layer("row_conv", fluid_accepts={"input": "float32 float64"})
-def row_conv(input, future_context_size, param_attr=None, act=None):
+def row_conv(
+    input: Variable, future_context_size: int, param_attr: ParamAttr | None = None, act: str | None = None
+) -> Variable:
     """Computes a weighted sum of each row and the rows that follow it (lookahead convolution).
 
     Args:
@@ -184,7 +193,7 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
 
 
 @layer("sequence_concat", fluid_accepts={"input": "int64 float32 float64"})
-def sequence_concat(input, name=None):
+def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Variable:
     """Concatenates the i-th sequences of all inputs, for each i.
 
     Args:

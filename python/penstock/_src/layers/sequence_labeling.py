@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper, require_rank
 from penstock._src.layers.nn import topk
 from penstock._src.layers.reshaping import squeeze
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._src.parameters.param_attr import ParamAttr
+
+
 __all__ = ["chunk_eval", "crf_decoding", "ctc_greedy_decoder", "edit_distance", "linear_chain_crf", "warpctc"]
 
 
 @layer("linear_chain_crf", fluid_accepts={"input": "float32 float64", "label": "int64"})
-def linear_chain_crf(input, label, param_attr=None, length=None):
+def linear_chain_crf(
+    input: Variable, label: Variable, param_attr: ParamAttr | None = None, length: Variable | None = None
+) -> Variable:
     """Computes the negative log-likelihood of tags in a linear-chain conditional random field.
 
     Creates the parameter of transition weights, shape [tags + 2, tags]: row 0 holds the weights of starting with each
@@ -52,7 +62,14 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
 
 
 @layer("warpctc", fluid_accepts={"input": "float32 float64", "label": "int32", "input_length label_length": "int64"})
-def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):
+def warpctc(
+    input: Variable,
+    label: Variable,
+    blank: int = 0,
+    norm_by_times: bool = False,
+    input_length: Variable | None = None,
+    label_length: Variable | None = None,
+) -> Variable:
     """Computes the connectionist temporal classification (CTC) loss.
 
     Args:
@@ -136,7 +153,14 @@ def chunk_eval(
 
 
 @layer("edit_distance", fluid_accepts={"input label": "int64"})
-def edit_distance(input, label, normalized=True, ignored_tokens=None, input_length=None, label_length=None):
+def edit_distance(
+    input: Variable,
+    label: Variable,
+    normalized: bool = True,
+    ignored_tokens: Sequence[int] | None = None,
+    input_length: Variable | None = None,
+    label_length: Variable | None = None,
+) -> tuple[Variable, Variable]:
     """Computes the Levenshtein distance between sequences of tokens.
 
     Args:
@@ -173,7 +197,9 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
 
 
 @layer()
-def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=None):
+def ctc_greedy_decoder(
+    input: Variable, blank: int, input_length: Variable | None = None, padding_value: int = 0, name: str | None = None
+) -> Variable | tuple[Variable, Variable]:
     """Decodes greedily: takes the most likely token of each row, merges repetitions and removes blanks.
 
     Args:
@@ -213,7 +239,9 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
 
 
 @layer("crf_decoding", fluid_accepts={"input": "float32 float64"})
-def crf_decoding(input, param_attr, label=None, length=None):
+def crf_decoding(
+    input: Variable, param_attr: ParamAttr, label: Variable | None = None, length: Variable | None = None
+) -> Variable:
     """Finds the most likely path of tags with the transition weights of linear_chain_crf.
 
     With `label`, the result tells where the path agrees with the labels.

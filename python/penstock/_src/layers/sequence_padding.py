@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.spatial import IMAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 __all__ = ["im2sequence", "lod_append", "lod_reset", "sequence_mask", "sequence_pad", "sequence_unpad"]
 
@@ -100,7 +107,7 @@ def lod_reset(x: Variable, y: Variable | None = None, target_lod: list[int] | No
 
 
 @layer(fluid_accepts={"x": "int32 int64 float32 float64"})
-def lod_append(x, level):
+def lod_append(x: Variable, level: Sequence[int] | Sequence[Any] | Variable) -> Variable:
     """Appends a level of sequences below the existing levels of a variable.
 
     Args:
@@ -117,6 +124,7 @@ def lod_append(x, level):
         x = fluid.data('x', [6, 8])
         y = fluid.layers.lod_append(x, [0, 4, 6])
     """
+    attrs: dict[str, Any]
     if isinstance(level, Variable):
         inputs, attrs = {"X": x, "Y": level}, {"append": True}
     elif isinstance(level, (list, tuple)):

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = ["add_position_encoding", "bilinear_tensor_product", "fsp_matrix", "similarity_focus"]
 
 
 @layer()
-def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
+def bilinear_tensor_product(
+    x: Variable,
+    y: Variable,
+    size: int,
+    act: str | None = None,
+    name: str | None = None,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+) -> Variable:
     """Computes x @ W[i] @ y for each pair of rows and each of `size` learned matrices W[i].
 
     Args:
@@ -82,7 +95,7 @@ def fsp_matrix(x: Variable, y: Variable) -> Attrs:
 
 
 @op_layer("similarity_focus", fluid_accepts={"input": "float32 float64"}, inputs={"X": "input"})
-def similarity_focus(input: Variable, axis: int, indexes: list, name: str | None = None) -> Attrs:
+def similarity_focus(input: Variable, axis: int, indexes: list[int], name: str | None = None) -> Attrs:
     """Computes a mask that marks the largest elements of matrices, at most one in each row and column.
 
     Each index selects a matrix of `input` along `axis`. In descending order of the matrix's elements, an element is

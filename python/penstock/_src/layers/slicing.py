@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.types import VarType, float_attr
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.tensor import int_list, is_array, join_array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 __all__ = ["expand", "gather", "pad", "pad2d", "reverse", "shape", "slice", "stack", "strided_slice"]
 
@@ -26,7 +33,12 @@ def shape(input: Variable) -> Attrs:
 
 
 @layer()
-def slice(input, axes, starts, ends):
+def slice(
+    input: Variable,
+    axes: Sequence[int],
+    starts: Sequence[int | Variable] | Variable,
+    ends: Sequence[int | Variable] | Variable,
+) -> Variable:
     """Extracts the range [starts[i], ends[i]) of axis axes[i], for each i.
 
     Args:
@@ -48,7 +60,13 @@ def slice(input, axes, starts, ends):
 
 
 @layer("strided_slice", fluid_accepts={"input": "int32 int64 float32 float64"}, like=slice)
-def strided_slice(input, axes, starts, ends, strides):
+def strided_slice(
+    input: Variable,
+    axes: Sequence[int],
+    starts: Sequence[int | Variable] | Variable,
+    ends: Sequence[int | Variable] | Variable,
+    strides: Sequence[int | Variable] | Variable,
+) -> Variable:
     """Extracts every strides[i]-th element of the range [starts[i], ends[i]) of axis axes[i], for each i.
 
     Args:
@@ -66,13 +84,14 @@ def strided_slice(input, axes, starts, ends, strides):
     )
 
 
-def _cut(op, input, axes, bounds, flag_of_whole):
+def _cut(op: str, input: Variable, axes: Sequence[int], bounds: Any, flag_of_whole: int) -> Variable:
     """Appends slice or strided_slice.
 
     flag_of_whole is the value of Fluid's infer_flags for all axes if one Variable holds a bound of all axes.
     """
     helper = LayerHelper(op).takes(input=input)
-    inputs, attrs = {"Input": input}, {"axes": list(axes)}
+    inputs: dict[str, Any] = {"Input": input}
+    attrs: dict[str, Any] = {"axes": list(axes)}
     flags = [1] * len(axes)
     for name, given in bounds:
         slot = f"{name.capitalize()}Tensor"
@@ -106,7 +125,7 @@ def reverse(x: Variable, axis: int | list[int]) -> Attrs:
 
 
 @layer("expand", fluid_accepts={"x": "bool int32 int64 float32 float64"})
-def expand(x, expand_times, name=None):
+def expand(x: Variable, expand_times: Sequence[int | Variable] | Variable, name: str | None = None) -> Variable:
     """Repeats a tensor expand_times[i] times along axis i.
 
     Args:
@@ -126,7 +145,8 @@ def expand(x, expand_times, name=None):
     helper = LayerHelper("expand", name=name).takes(x=x)
     if x.dtype == VarType.BOOL and x.stop_gradient:
         raise ValueError(f"expand: x ({x.name}) is bool and has stop_gradient set; Fluid takes bools only without it")
-    inputs, attrs = {"X": x}, {}
+    inputs: dict[str, Any] = {"X": x}
+    attrs: dict[str, Any] = {}
     if isinstance(expand_times, Variable):
         expand_times.stop_gradient = True
         inputs["ExpandTimes"] = expand_times
@@ -160,7 +180,7 @@ def gather(input: Variable, index: Variable, overwrite: bool = True) -> Attrs:
 
 
 @layer("stack", fluid_accepts={"x": "int32 int64 float16 float32 float64"})
-def stack(x, axis=0):
+def stack(x: Sequence[Variable] | Variable, axis: int = 0) -> Variable:
     """Joins tensors of one shape along a new axis.
 
     Args:

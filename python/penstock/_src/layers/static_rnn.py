@@ -1,6 +1,9 @@
 """StaticRNN: ops that run once for each step of sequences of equal length."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from penstock._src.ir import unique_name
 from penstock._src.ir.types import VarType
@@ -8,13 +11,21 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.control_flow_blocks import BlockGuard
 from penstock._src.layers.helper import LayerHelper
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from penstock._src.ir.block import Block
+
+
 __all__ = ["StaticRNN"]
 
 
 class StaticRNNMemoryLink:
     """A memory: its initial value, its value at the start of a step, and its value at the end of the step."""
 
-    def __init__(self, init, pre_mem, mem=None):
+    def __init__(self, init: Variable, pre_mem: Variable, mem: Variable | None = None) -> None:
         self.init = init
         self.pre_mem = pre_mem
         self.mem = mem
@@ -42,16 +53,16 @@ class StaticRNN:
 
     BEFORE_RNN_BLOCK, IN_RNN_BLOCK, AFTER_RNN_BLOCK = range(3)
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         self.helper = LayerHelper("static_rnn", name=name)
-        self.memories = {}
-        self.inputs = []
-        self.outputs = []
+        self.memories: dict[str, StaticRNNMemoryLink] = {}
+        self.inputs: list[Variable] = []
+        self.outputs: list[Variable] = []
         self.status = StaticRNN.BEFORE_RNN_BLOCK
-        self.seq_len = None
+        self.seq_len: int | None = None
 
     @contextlib.contextmanager
-    def _body(self):
+    def _body(self) -> Iterator[None]:
         with BlockGuard(self.helper.main_program):
             self.status = StaticRNN.IN_RNN_BLOCK
             yield
@@ -59,7 +70,7 @@ class StaticRNN:
         self.helper.main_program.current_block().append_op("recurrent", *arguments)
         self.status = StaticRNN.AFTER_RNN_BLOCK
 
-    def step(self):
+    def step(self) -> AbstractContextManager[Any]:
         """Opens the block of a step.
 
         Returns:
@@ -67,7 +78,15 @@ class StaticRNN:
         """
         return self._body()
 
-    def memory(self, init=None, shape=None, batch_ref=None, init_value=0.0, init_batch_dim_idx=0, ref_batch_dim_idx=1):
+    def memory(
+        self,
+        init: Variable | None = None,
+        shape: Sequence[int] | None = None,
+        batch_ref: Variable | None = None,
+        init_value: float = 0.0,
+        init_batch_dim_idx: int = 0,
+        ref_batch_dim_idx: int = 1,
+    ) -> Variable:
         """Declares a state that each step passes to the next.
 
         Args:
@@ -109,7 +128,7 @@ class StaticRNN:
         self.memories[before.name] = StaticRNNMemoryLink(init=init, pre_mem=before)
         return before
 
-    def step_input(self, x):
+    def step_input(self, x: Variable) -> Variable:
         """Declares an input of the network, whose first axis is the step.
 
         Args:
@@ -133,7 +152,7 @@ class StaticRNN:
         self.inputs.append(row)
         return row
 
-    def step_output(self, o):
+    def step_output(self, o: Variable) -> None:
         """Declares an output of the network.
 
         Args:
@@ -146,13 +165,12 @@ class StaticRNN:
         self._require_inside("step_output")
         if not isinstance(o, Variable):
             raise TypeError(f"step_output takes a Variable, not {type(o).__name__}")
+        steps = -1 if self.seq_len is None else self.seq_len
         row = self.helper.create_variable_for_type_inference(o.dtype)
         self.helper.append_op("rnn_memory_helper", {"X": o}, {"Out": row}, {"dtype": int(o.dtype)})
-        self.outputs.append(
-            self._around().create_var(name=row.name, shape=[self.seq_len] + list(row.shape), dtype=row.dtype)
-        )
+        self.outputs.append(self._around().create_var(name=row.name, shape=[steps, *row.shape], dtype=row.dtype))
 
-    def output(self, *outputs):
+    def output(self, *outputs: Variable) -> None:
         """Declares several outputs of the network.
 
         Args:
@@ -165,7 +183,7 @@ class StaticRNN:
         for each in outputs:
             self.step_output(each)
 
-    def update_memory(self, mem, var):
+    def update_memory(self, mem: Variable, var: Variable) -> None:
         """Sets the value of a state in the next step.
 
         Args:
@@ -182,22 +200,22 @@ class StaticRNN:
             raise ValueError(f"{mem.name} is not a memory of {self.helper.name}; memory() creates one")
         self.memories[mem.name].mem = var
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.status != StaticRNN.AFTER_RNN_BLOCK:
             raise ValueError("a StaticRNN returns its outputs after its step has ended")
         if not self.outputs:
             raise ValueError("a StaticRNN must call step_output or output inside its step")
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
-    def _around(self):
+    def _around(self) -> Block:
         program = self.helper.main_program
         return program.block(program.current_block().parent_idx)
 
-    def _require_inside(self, method):
+    def _require_inside(self, method: str) -> None:
         if self.status != StaticRNN.IN_RNN_BLOCK:
             raise ValueError(f"{method} must be called inside the step of a StaticRNN")
 
-    def _arguments(self):
+    def _arguments(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Returns the inputs, outputs and attributes of the op that runs the current block in each step."""
         if not self.inputs:
             raise ValueError("a StaticRNN needs a step_input: its rows are the steps")
@@ -223,12 +241,12 @@ class StaticRNN:
         )
 
 
-def around_names(body, own):
+def around_names(body: Block, own: Iterable[str]) -> list[str]:
     """Returns the names that the body's ops read but do not write, without `own`; each once, in order."""
     written = set(own)
     for op in body.ops:
         written.update(op.output_arg_names)
-    names = {}
+    names: dict[str, None] = {}
     for op in body.ops:
         names.update((name, None) for name in op.input_arg_names if name not in written)
     return list(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -13,22 +14,31 @@ from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe
 from penstock._src.parameters.initializer import VALUES_MAX
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from penstock._src.ir.typing import Array
+
+
 __all__ = ["assign", "cast", "concat", "fill_constant", "ones", "range", "sum", "sums", "zeros"]
 
 
-def int_list(helper, numbers, dtype="int32"):
+def int_list(helper: LayerHelper, numbers: Iterable[Any], dtype: str = "int32") -> tuple[list[int], list[Variable]]:
     """Returns (attribute, Variables of one element) for numbers of which some may be Variables.
 
     The second list is empty if no number is a Variable.
     """
 
-    def constant(number):
+    def constant(number: Any) -> Variable:
         return fill_constant([1], dtype, number, force_cpu=True, out=helper.create_variable_for_type_inference(dtype))
 
     return _int_list(helper, numbers, given=lambda var: var, constant=constant)
 
 
-def _int_list(helper, numbers, given, constant):
+def _int_list(
+    helper: LayerHelper, numbers: Any, given: Callable[[Variable], Variable], constant: Callable[[Any], Variable]
+) -> tuple[list[int], list[Variable]]:
     """Does the work of int_list; `given` converts a Variable, and `constant` converts a number to a Variable."""
     attr = []
     for one in numbers:
@@ -43,10 +53,10 @@ def _int_list(helper, numbers, given, constant):
     return attr, [given(one) if isinstance(one, Variable) else constant(one) for one in numbers]
 
 
-def shape_inputs(helper, shape):
+def shape_inputs(helper: LayerHelper, shape: Any) -> tuple[dict[str, Any], list[int]]:
     """Returns (slots, attribute) for a shape that is or contains Variables; int64 Variables are cast to int32."""
 
-    def int32(var):
+    def int32(var: Variable) -> Variable:
         return cast(var, "int32") if var.dtype == VarType.INT64 else var
 
     if isinstance(shape, Variable):
@@ -59,7 +69,13 @@ def shape_inputs(helper, shape):
 
 
 @layer("fill_constant", fluid_accepts={"shape": "int32 int64", "dtype": "bool float16 float32 float64 int32 int64"})
-def fill_constant(shape, dtype, value, force_cpu=False, out=None):
+def fill_constant(
+    shape: Sequence[int | Variable] | Variable,
+    dtype: str | VarType,
+    value: float | int | Variable,
+    force_cpu: bool = False,
+    out: Variable | None = None,
+) -> Variable:
     """Creates a tensor whose elements are all one value.
 
     Args:
@@ -83,7 +99,7 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
         raise ArgumentError("fill_constant: shape must have an extent")
     if out is not None and helper.takes(out=out) and out.dtype != dtype:
         raise TypeError(f"fill_constant: out ({out.name}) is {dtype_name(out.dtype)}, not {dtype_name(dtype)}")
-    attrs = {"force_cpu": force_cpu}
+    attrs: dict[str, Any] = {"force_cpu": force_cpu}
     inputs, attrs["shape"] = shape_inputs(helper, shape)
     if isinstance(value, Variable):
         inputs["ValueTensor"] = value
@@ -97,7 +113,7 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     return out
 
 
-def value_attrs(value, dtype, layer):
+def value_attrs(value: Any, dtype: Any, layer: str) -> dict[str, Any]:
     """Returns the attributes of a constant: str_value replaces `value`, a float32, which cannot represent every int64
     and float64."""
     number = int if dtype in (VarType.INT64, VarType.INT32) else float
@@ -106,7 +122,7 @@ def value_attrs(value, dtype, layer):
     return {"value": nearest_float32(value), "str_value": str(number(value))}
 
 
-def zeros(shape, dtype, force_cpu=False):
+def zeros(shape: Sequence[int | Variable] | Variable, dtype: str | VarType, force_cpu: bool = False) -> Variable:
     """Creates a tensor of zeros.
 
     Args:
@@ -128,7 +144,7 @@ def zeros(shape, dtype, force_cpu=False):
 
 
 @layer(like=zeros)
-def ones(shape, dtype, force_cpu=False):
+def ones(shape: Sequence[int | Variable] | Variable, dtype: str | VarType, force_cpu: bool = False) -> Variable:
     """Creates a tensor of ones.
 
     Example:
@@ -144,7 +160,7 @@ def ones(shape, dtype, force_cpu=False):
         "dtype": "bool uint8 int8 int32 int64 float16 float32 float64",
     },
 )
-def cast(x, dtype):
+def cast(x: Variable, dtype: str | VarType) -> Variable:
     """Converts the elements to another type.
 
     Returns:
@@ -162,7 +178,7 @@ def cast(x, dtype):
 
 
 @layer("concat", fluid_accepts={"input": "int32 int64 float16 float32 float64"})
-def concat(input, axis=0, name=None):
+def concat(input: Sequence[Variable] | Variable, axis: int | Variable = 0, name: str | None = None) -> Variable:
     """Concatenates tensors along one axis.
 
     Args:
@@ -195,7 +211,7 @@ def concat(input, axis=0, name=None):
     return out
 
 
-def is_array(parts):
+def is_array(parts: Sequence[Variable]) -> bool:
     """Returns whether the inputs of concat are one array of tensors instead of a list of tensors."""
     arrays = [part for part in parts if part.type == VarType.LOD_TENSOR_ARRAY]
     if arrays and len(parts) > 1:
@@ -203,7 +219,7 @@ def is_array(parts):
     return bool(arrays)
 
 
-def join_array(helper, array, out, axis, use_stack):
+def join_array(helper: LayerHelper, array: Variable, out: Variable, axis: Any, use_stack: bool) -> Variable:
     index = helper.create_variable_for_type_inference("int32")
     attrs = {"axis": axis, "use_stack": use_stack}
     helper.append_op("tensor_array_to_tensor", {"X": array}, {"Out": out, "OutIndex": index}, attrs)
@@ -211,7 +227,7 @@ def join_array(helper, array, out, axis, use_stack):
 
 
 @layer(fluid_accepts={"input out": "int32 int64 float32 float64"})
-def sums(input, out=None):
+def sums(input: Sequence[Variable] | Variable, out: Variable | None = None) -> Variable:
     """Adds tensors of one shape, or selected rows, element by element.
 
     Args:
@@ -238,7 +254,7 @@ def sums(input, out=None):
 
 
 @layer("sum", fluid_accepts={"x": "int32 int64 float32 float64"}, like=sums)
-def sum(x):
+def sum(x: Sequence[Variable] | Variable) -> Variable:
     """Adds tensors of one shape, or selected rows, element by element; the same as `sums` without `out`.
 
     Args:
@@ -252,7 +268,7 @@ def sum(x):
 
 
 @layer("assign", fluid_accepts={"input": "bool int32 int64 float16 float32 float64"})
-def assign(input, output=None):
+def assign(input: Variable | Array, output: Variable | None = None) -> Variable:
     """Copies a variable, or puts a NumPy array into the program as a constant.
 
     Args:
@@ -296,7 +312,9 @@ def assign(input, output=None):
     return output
 
 
-def range(start, end, step, dtype):
+def range(
+    start: int | float | Variable, end: int | float | Variable, step: int | float | Variable, dtype: str | VarType
+) -> Variable:
     """Creates the numbers start, start + step, ... up to but not including end.
 
     Args:

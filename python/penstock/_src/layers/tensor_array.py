@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir import unique_name
 from penstock._src.ir.types import VarType, to_dtype
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 __all__ = [
     "array_length",
@@ -18,12 +24,12 @@ __all__ = [
 ]
 
 
-def require_array(layer, array):
+def require_array(layer: str, array: object) -> None:
     if not isinstance(array, Variable) or array.type != VarType.LOD_TENSOR_ARRAY:
         raise TypeError(f"{layer}: the array must be a Variable of type LOD_TENSOR_ARRAY")
 
 
-def create_array(dtype):
+def create_array(dtype: str | VarType) -> Variable:
     """Declares an empty LoDTensorArray.
 
     Args:
@@ -39,12 +45,12 @@ def create_array(dtype):
     return _array(helper, helper.name + ".out", dtype)
 
 
-def _array(helper, name, dtype):
+def _array(helper: LayerHelper, name: str, dtype: Any) -> Variable:
     return helper.create_variable(name=name, type=VarType.LOD_TENSOR_ARRAY, dtype=to_dtype(dtype))
 
 
 @layer(fluid_accepts={"i": "int64"})
-def array_write(x, i, array=None):
+def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Variable:
     """Writes element i of an array, which grows if necessary.
 
     Args:
@@ -115,7 +121,9 @@ def array_length(array: Variable) -> Attrs:
 
 
 @layer()
-def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
+def tensor_array_to_tensor(
+    input: Variable, axis: int = 1, name: str | None = None, use_stack: bool = False
+) -> tuple[Variable, Variable]:
     """Joins the elements of an array along one axis.
 
     Args:
@@ -145,7 +153,7 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
     return out, index
 
 
-def lod_rank_table(x, level=0):
+def lod_rank_table(x: Variable, level: int = 0) -> Variable:
     """Sorts sequences by length, the longest first.
 
     Args:
@@ -182,7 +190,7 @@ def max_sequence_len(rank_table: Variable) -> Attrs:
 
 
 @layer()
-def lod_tensor_to_array(x, table):
+def lod_tensor_to_array(x: Variable, table: Variable) -> Variable:
     """Splits sequences into steps: element t of the array holds row t of each sequence that is long enough.
 
     Args:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper, describe, require_kind
 from penstock._src.layers.spatial import IMAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 __all__ = [
     "affine_channel",
@@ -47,7 +54,7 @@ def affine_channel(
 
 
 @layer()
-def affine_grid(theta, out_shape, name=None):
+def affine_grid(theta: Variable, out_shape: Sequence[Any] | Variable, name: str | None = None) -> Variable:
     """Computes the sampling positions of affinely transformed images, for `grid_sampler`.
 
     Args:
@@ -196,10 +203,10 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
 @op_layer("unfold", output="Y")
 def unfold(
     x: Variable,
-    kernel_sizes: int | list,
-    strides: int | list = 1,
-    paddings: int | list = 0,
-    dilations: int | list = 1,
+    kernel_sizes: int | list[int],
+    strides: int | list[int] = 1,
+    paddings: int | list[int] = 0,
+    dilations: int | list[int] = 1,
     name: str | None = None,
 ) -> Attrs:
     """Extracts the windows of images as columns (im2col).

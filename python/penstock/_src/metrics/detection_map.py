@@ -38,6 +38,7 @@ class DetectionMAP:
         DetectionMAP: get_map_var() returns two Variables of shape [1]; reset(exe) discards all batches.
 
     Raises:
+        ValueError: `class_num` is None.
         penstock.ProgramError: `ap_version` has an invalid value, or the shapes are incompatible.
 
     Example:
@@ -63,7 +64,7 @@ class DetectionMAP:
         ap_version: str = "integral",
     ) -> None:
         if class_num is None:
-            raise TypeError("DetectionMAP: give class_num, the number of classes")
+            raise ValueError("DetectionMAP: give class_num, the number of classes")
         self.helper = LayerHelper("map_eval")
         marks = [layers.cast(gt_label, gt_box.dtype)]
         if gt_difficult is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock._src.ir.block import Block
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.program import Program
-    from penstock._src.ir.typing import Dtype, ParamGrads
+    from penstock._src.ir.typing import ParamGrads
     from penstock._src.ir.variable import Variable
     from penstock._src.optimizer.clip import GradientClipByNorm, GradientClipByValue
     from penstock._src.parameters.regularizer import WeightDecayRegularizer
@@ -231,7 +231,7 @@ def _share_of_norm(grad_clip: GradientClipByNorm | GradientClipByValue, num_trai
     return share
 
 
-def _lasting(name: str, value: float, dtype: Dtype = "float32") -> Variable:
+def _lasting(name: str, value: float, dtype: str | VarType = "float32") -> Variable:
     """Returns the variable of this name in the default programs, which is created once."""
     block = framework.default_main_program().global_block()
     if block.has_var(name):

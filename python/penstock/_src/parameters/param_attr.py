@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, ClassVar
 
+    from penstock._src.ir.variable import Variable
     from penstock._src.parameters.initializer import ConstantInitializer, NormalInitializer, NumpyArrayInitializer
 
 
@@ -136,9 +137,7 @@ class WeightNormParamAttr(ParamAttr):
         Salimans and Kingma, Weight Normalization, NIPS 2016.
     """
 
-    params_with_weight_norm: ClassVar[
-        list[WeightNormParamAttr]
-    ] = []  # all parameters of this kind, in the order of their creation
+    params_with_weight_norm: ClassVar[list[Variable]] = []  # all of this kind, in the order of their creation
 
     def __init__(
         self,

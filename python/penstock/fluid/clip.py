@@ -8,11 +8,13 @@ set_gradient_clip() is the older interface: it marks parameters, whose gradients
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
 from penstock._src.optimizer.clip import (
-    BaseErrorClipAttr as BaseErrorClipAttr, ErrorClipByValue as ErrorClipByValue,
     GradientClipBase as GradientClipBase, GradientClipByGlobalNorm as GradientClipByGlobalNorm,
     GradientClipByNorm as GradientClipByNorm, GradientClipByValue as GradientClipByValue,
-    append_gradient_clip_ops as append_gradient_clip_ops, clip_errors as clip_errors,
-    error_clip_callback as error_clip_callback, set_gradient_clip as set_gradient_clip,
+    append_gradient_clip_ops as append_gradient_clip_ops, set_gradient_clip as set_gradient_clip,
+)
+from penstock._src.optimizer.error_clip import (
+    BaseErrorClipAttr as BaseErrorClipAttr, ErrorClipByValue as ErrorClipByValue, clip_errors as clip_errors,
+    error_clip_callback as error_clip_callback,
 )
 from penstock.fluid import framework as framework
 

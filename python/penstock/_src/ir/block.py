@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from penstock._src.ir.typing import Attrs, Dtype, SlotArgs
-    from penstock._src.optimizer.clip import BaseErrorClipAttr
+    from penstock._src.optimizer.error_clip import BaseErrorClipAttr
     from penstock._src.parameters.initializer import Initializer
     from penstock._src.parameters.regularizer import WeightDecayRegularizer
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.typing import Dtype
     from penstock._src.ir.var_desc import VarDesc
-    from penstock._src.optimizer.clip import BaseErrorClipAttr, GradientClipBase
+    from penstock._src.optimizer.clip import GradientClipBase
+    from penstock._src.optimizer.error_clip import BaseErrorClipAttr
     from penstock._src.parameters.regularizer import WeightDecayRegularizer
 
 

@@ -41,6 +41,7 @@ from penstock._src.layers.ranking_loss import *
 from penstock._src.layers.rcnn_targets import *
 from penstock._src.layers.recommendation import *
 from penstock._src.layers.recurrent import *
+from penstock._src.layers.recurrent_steps import *
 from penstock._src.layers.reshaping import *
 from penstock._src.layers.resize import *
 from penstock._src.layers.rnn import *

@@ -28,6 +28,7 @@ from penstock._src.optimizer.backward import (
     require_loss,
     stopped_names,
 )
+from penstock._src.optimizer.error_clip import clip_errors
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.regularizer import WeightDecayRegularizer, append_regularization_ops, regularizers_in
 
@@ -167,7 +168,7 @@ class Optimizer:
         parameters = parameter_list or self._parameter_list
         block, begin, made = add_backward(_penstock.optimizer_backward, loss, parameters, no_grad_set, checkpoints)
         if callbacks is None:
-            clip.clip_errors(block, begin)
+            clip_errors(block, begin)
         else:
             call_back(block, begin, callbacks, made.forward_of)
         return pairs_of(block, made.params_grads)

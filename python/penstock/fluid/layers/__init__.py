@@ -18,9 +18,9 @@ from penstock._src.layers.distributions import Categorical as Categorical, Norma
 from penstock._src.layers.metric import accuracy as accuracy, auc as auc
 from penstock._src.layers.multivariate_normal import MultivariateNormalDiag as MultivariateNormalDiag
 from penstock._src.layers.recurrent import (
-    dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm, dynamic_lstmp as dynamic_lstmp, gru_unit as gru_unit,
-    lstm as lstm, lstm_unit as lstm_unit,
+    dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm, dynamic_lstmp as dynamic_lstmp, lstm as lstm,
 )
+from penstock._src.layers.recurrent_steps import gru_unit as gru_unit, lstm_unit as lstm_unit
 from penstock._src.layers.rnn_cells import GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell
 from penstock._src.names import facade
 from penstock.fluid.layers import (

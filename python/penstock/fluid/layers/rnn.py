@@ -11,9 +11,9 @@ from penstock._src.layers.decoders import (
     BasicDecoder as BasicDecoder, Decoder as Decoder, dynamic_decode as dynamic_decode,
 )
 from penstock._src.layers.recurrent import (
-    dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm, dynamic_lstmp as dynamic_lstmp, gru_unit as gru_unit,
-    lstm as lstm, lstm_unit as lstm_unit,
+    dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm, dynamic_lstmp as dynamic_lstmp, lstm as lstm,
 )
+from penstock._src.layers.recurrent_steps import gru_unit as gru_unit, lstm_unit as lstm_unit
 from penstock._src.layers.rnn import rnn as rnn
 from penstock._src.layers.rnn_cells import GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell
 from penstock._src.names import facade

@@ -26,7 +26,6 @@ Value ValueOf(std::string name, ValueKind kind, std::string of, const Tensor& te
   return value;
 }
 
-// `height`: of the whole table.
 Value RowsOf(std::string name, ValueKind kind, const std::string& of, SelectedRows rows) {
   Value value = ValueOf(std::move(name), kind, of, rows.value);
   value.entry.rows = true;

@@ -50,9 +50,10 @@ class Checkpoints {
   std::uint64_t first_step() const { return options_.resume.value_or(0); }
   std::uint64_t every() const { return options_.every; }
 
-  // Puts the values of this server's part into the scope, in which the startup program has run, except those of
-  // held params, which RestoreHeld puts there once the store is made; returns the names of all. kFailedPrecondition E-checkpoint-differs: it was made by other programs, or another number of
-  // servers. kDataLoss E-checkpoint-whole, E-checkpoint-damaged.
+  // Puts the values of this server's part into the scope, in which the startup program has run, except those
+  // of held params, which RestoreHeld puts there once the store is made; returns the names of all.
+  // kFailedPrecondition E-checkpoint-differs: it was made by other programs, or another number of servers.
+  // kDataLoss E-checkpoint-whole, E-checkpoint-damaged.
   Result<std::set<std::string>> Restore(Scope& scope);
   Status RestoreHeld(Scope& scope);
 

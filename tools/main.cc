@@ -20,12 +20,6 @@ std::vector<std::string_view> JobFlagsAnd(std::initializer_list<std::string_view
 
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
-      {"ckpt",
-       "ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B",
-       "shows the checkpoints of a job (launch --checkpoint_dir DIR), verifies all their bytes, or compares "
-       "two",
-       {},
-       RunCkpt},
       {"convert",
        "A B",
        "writes program A to B; the file names select the formats: .pb .pb.gz .pdmodel __model__ .ir .json",
@@ -80,6 +74,12 @@ const std::vector<Command>& Commands() {
        "ops by type, the slowest ops, a roofline, memory over time; without a program, only the times of ops",
        {"program", "batch", "feed", "role", "gemm_gflops", "copy_gbytes", "threads"},
        RunProfile},
+      {"ckpt",
+       "ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B",
+       "shows the checkpoints of a job (launch --checkpoint_dir DIR), verifies all their bytes, or compares "
+       "two",
+       {},
+       RunCkpt},
   };
   return commands;
 }

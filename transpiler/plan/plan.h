@@ -114,7 +114,7 @@ struct PlacementPlan {
   ServerMode server_mode = ServerMode::kSync;
   Dialect dialect = Dialect::kDefault;
   bool lacks_unwritten_parts = false;  // such parts of the user's program were removed
-  // The settings that the plan carries, as in TranspileConfig: `std::optional<int> staleness = std::nullopt;`.
+  // The settings that the plan carries, each with a member as in TranspileConfig.
 #define PENSTOCK_SETTING(...)
 #define PENSTOCK_PLAN_SETTING(type, member, initial, ...) type member = initial;
 #include "transpiler/plan/settings.def"

@@ -71,8 +71,7 @@ Status GroupEnd::Lost(int rank, const Signature& what) const {
     case ProcessState::kUnknown:
       break;
   }
-  return Unavailable(kLost, "rank ", names_(rank), " is gone or cannot be reached: its connection ended ",
-                     part);
+  return Unavailable(kLost, "rank ", names_(rank), " is gone: its connection ended ", part);
 }
 
 void GroupEnd::Leave() {

@@ -77,7 +77,7 @@ TEST_F(Cli, BadInputPrintsOneLineAndExitsWith2) {
   ExpectBadInput(
       "walk",
       "there is no command \"walk\"; known: convert, show, diff, transpile, memory_optimize, release_memory, "
-      "plan, check, plot, top, trace, profile   [E-command]");
+      "plan, check, plot, top, trace, profile, ckpt   [E-command]");
   ExpectBadInput("show", "usage: penstock show F   [E-usage]");
   ExpectBadInput("convert a.pb", "usage: penstock convert A B   [E-usage]");
   ExpectBadInput("show --speed=3 a.pb", "show has no flag --speed=3   [E-flag]");

@@ -213,7 +213,7 @@ def _require_mask(layer: str, mask: object) -> None:
         raise TypeError(f"{layer}: mask must be a Variable of int32, not {mask!r}")
 
 
-def select_output(input: Variable, outputs: Sequence[Variable], mask: Variable) -> list[Variable]:
+def select_output(input: Variable, outputs: list[Variable], mask: Variable) -> list[Variable]:
     """Copies a variable to one of several others and leaves the rest unchanged.
 
     Args:
@@ -231,7 +231,7 @@ def select_output(input: Variable, outputs: Sequence[Variable], mask: Variable) 
     _require_mask("select_output", mask)
     require_kind("select_output", list, outputs=outputs)
     LayerHelper("select_output").append_op("select_output", {"X": input, "Mask": mask}, {"Out": outputs})
-    return list(outputs)
+    return outputs
 
 
 def select_input(inputs: Sequence[Variable], mask: Variable) -> Variable:

@@ -236,7 +236,7 @@ class Optimizer:
     def _spec(self, program: Program) -> OptimizerSpec:
         rate = self._learning_rate_map.get(program, self._learning_rate)
         if self.type is None:
-            raise NotImplementedError(f"{type(self).__name__} has neither a type nor an _append_optimize_op")
+            raise NotImplementedError(f"{type(self).__name__} must define _append_optimize_op")
         return _penstock.OptimizerSpec(
             self.type,
             self._attrs,

@@ -142,8 +142,9 @@ Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder
       if (part && std::ranges::find(counts, part->servers) == counts.end()) counts.push_back(part->servers);
     }
     for (const int servers : counts) {
-      if (found.parts.empty()) found.lacks.clear();
-      if (found.whole() && found.parts.empty()) ReadParts(disk, servers, found);
+      if (!found.parts.empty()) break;
+      found.lacks.clear();
+      ReadParts(disk, servers, found);
     }
   }
   return all;

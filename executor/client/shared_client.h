@@ -8,11 +8,11 @@
 //
 // A user is in use from the first program with parameter servers that it attaches until its Complete or its
 // destruction. A user's Complete tells the servers if no other user is in use. Destroying a user tells them
-// nothing: an Executor that is local to a function is destroyed with it, and training may continue.
+// nothing: an Executor that is local to a function is destroyed with it, and training may continue. As
+// thread-safe as the shared client. Must outlive its users.
 //
 // With set_leaves_pulls, parameters may arrive after the run that has asked for them: everyone who reads a
-// variable outside of runs calls CompleteLeftInto first. As
-// thread-safe as the shared client. Must outlive its users.
+// variable outside of runs calls CompleteLeftInto first.
 #pragma once
 
 #include <atomic>

@@ -186,9 +186,13 @@ std::optional<Status> Pserver::Ended() const {
 bool Pserver::HasListeners() const {
   const std::lock_guard lock(mutex_);
   if (!ended_.has_value()) return !trainer_of_.empty();
-  const Nanoseconds since = options_.clock->Now() - ended_at_;
+  const Nanoseconds now = options_.clock->Now();
+  const Nanoseconds since = now - ended_at_;
   bool lost = false;  // trainers that may come back for their last reply
-  for (int id = 0; id < facts_.trainers; ++id) lost = lost || (At(id).lost && MayComeBack(id));
+  for (int id = 0; id < facts_.trainers; ++id) {
+    const std::optional<Lost>& gone = At(id).lost;
+    lost = lost || (gone && now - gone->at <= options_.reconnect_deadline && MayComeBack(id));
+  }
   if ((!trainer_of_.empty() || lost) && since < kLastReplies) return true;
   if (ended_->ok() && others_.AnyAtWork() && since < kLastReplies) return true;
   return !ended_->ok() && (lost || !admission_.Awaited().empty()) && since < kTellLatecomers;

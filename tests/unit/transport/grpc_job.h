@@ -35,6 +35,9 @@ inline ToyJob Job() {
   return job;
 }
 
+// How long a lost peer is waited for. All peers are threads of this process, which lives as long as the test.
+inline constexpr Nanoseconds kReconnectDeadline = std::chrono::milliseconds(500);
+
 // The transport of this test run, from PENSTOCK_TRANSPORT.
 inline std::string CarrierUnderTest() {
   const char* carrier = std::getenv("PENSTOCK_TRANSPORT");
@@ -83,6 +86,7 @@ class ServerThread {
     job.Start(index, scope_);
     options.job = "job";
     options.threads = 2;
+    options.reconnect_deadline = kReconnectDeadline;
     options.report = lines_.sink();
     if (options.carrier.empty()) options.carrier = CarrierUnderTest();
     loop_ = process::MakeGrpcServer(SimOps(), runner_, std::move(options)).value();
@@ -119,6 +123,7 @@ struct TrainerOptions {
 inline std::unique_ptr<RpcClient> Client(const TrainerOptions& options = {}) {
   return process::MakeGrpcClient({.job = "job",
                                   .token = options.token,
+                                  .reconnect_deadline = kReconnectDeadline,
                                   .tls = options.tls,
                                   .carrier = CarrierUnderTest(),
                                   .wire = options.wire,

@@ -211,25 +211,25 @@ void RankLinks::Close() {
 
 RankNetwork::RankNetwork(std::uint64_t seed, int ranks)
     : random_(seed),
+      turns_(static_cast<std::size_t>(ranks)),
       dead_(static_cast<std::size_t>(ranks)),
       finished_(static_cast<std::size_t>(ranks)),
-      waits_for_(static_cast<std::size_t>(ranks)) {}
+      waits_for_(static_cast<std::size_t>(ranks)) {
+  for (sem_t& turn : turns_) sem_init(&turn, 0, &turn == &turns_.front() ? 1 : 0);
+}
 
-RankNetwork::~RankNetwork() = default;
+RankNetwork::~RankNetwork() {
+  for (sem_t& turn : turns_) sem_destroy(&turn);
+}
 
 bool RankNetwork::RunAll(const std::function<void(int rank)>& main) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < static_cast<int>(dead_.size()); ++rank) {
     threads.emplace_back([this, &main, rank] {
-      {
-        std::unique_lock lock(running_);
-        changed_.wait(lock, [&] { return current_ == rank; });
-        lock.release();  // held while this rank runs
-      }
+      AwaitTurn(rank);
       main(rank);
       finished_[static_cast<std::size_t>(rank)] = true;
-      HandOver(rank);
-      running_.unlock();
+      HandOver();
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -255,15 +255,18 @@ void RankNetwork::Await(int rank, const std::function<bool()>& ready) {
   // Others may run first even if it is ready: ranks are not equally fast.
   if (ready() && Random(4) != 0) return;
   waits_for_[self] = &ready;
-  HandOver(rank);
-  std::unique_lock lock(running_, std::adopt_lock);
-  changed_.wait(lock, [&] { return current_ == rank; });
-  lock.release();
+  HandOver();
+  AwaitTurn(rank);
   waits_for_[self] = nullptr;
 }
 
+void RankNetwork::AwaitTurn(int rank) {
+  while (sem_wait(&turns_[static_cast<std::size_t>(rank)]) != 0) {
+  }  // interrupted by a signal
+}
+
 // Chooses the rank that runs next; the clock advances only when no rank can run.
-void RankNetwork::HandOver(int rank) {
+void RankNetwork::HandOver() {
   while (true) {
     std::vector<int> ready;
     bool all_finished = true;
@@ -275,8 +278,7 @@ void RankNetwork::HandOver(int rank) {
     }
     if (all_finished) return;
     if (!ready.empty()) {
-      current_ = ready[Random(ready.size())];
-      if (current_ != rank) changed_.notify_all();
+      sem_post(&turns_[static_cast<std::size_t>(ready[Random(ready.size())])]);
       return;
     }
     if (events_.empty()) {

@@ -13,12 +13,12 @@
 // other rank.
 #pragma once
 
-#include <condition_variable>
+#include <semaphore.h>
+
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <set>
 #include <string>
@@ -60,12 +60,13 @@ class RankNetwork {
   void After(Nanoseconds delay, std::function<void()> what);
   Nanoseconds Delay() { return Nanoseconds(1'000 * static_cast<std::int64_t>(Random(20'000))); }
   void Kill(int rank);
-  void HandOver(int rank);
+  void HandOver();
+  void AwaitTurn(int rank);
 
   std::mt19937_64 random_;
-  std::mutex running_;  // held by the running rank
-  std::condition_variable changed_;
-  int current_ = 0;
+  // By rank: it may run. A std::binary_semaphore would yield the processor before it sleeps, which takes long
+  // beside busy processes.
+  std::vector<sem_t> turns_;
   bool hung_ = false;
   std::vector<bool> dead_;
   std::vector<bool> finished_;

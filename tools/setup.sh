@@ -25,7 +25,7 @@ say() { printf 'setup: %s\n' "$*"; }
 DEBIAN_PACKAGES=(
   ca-certificates ccache clang clang-format clang-tidy cmake g++ git iproute2 libclang-rt-dev libomp-dev ninja-build
   openssl libbenchmark-dev libdnnl-dev libeigen3-dev libgflags-dev libgloo-dev libgoogle-glog-dev
-  libgoogle-perftools-dev libgrpc++-dev libgtest-dev libhwy-dev libprotobuf-dev libssl-dev nlohmann-json3-dev
+  libgoogle-perftools-dev libgrpc++-dev libgtest-dev libhwy-dev libprotobuf-dev libssl-dev lld nlohmann-json3-dev
   ocl-icd-opencl-dev protobuf-compiler protobuf-compiler-grpc python3-dev python3-venv zlib1g-dev
 )
 # NumPy 2.4 no longer converts arrays of one element to numbers, which scripts of Fluid's time do everywhere.

@@ -38,7 +38,7 @@ stage "packages and the release build"
 tools/setup.sh --tests || exit 1
 
 failed=()
-jobs=$(nproc)
+jobs=$(( $(nproc) * 3 / 2 ))  # many tests mostly wait for other processes
 if (( all )); then labels=(); else labels=(-LE 'slow|fuzz'); fi
 
 stage "ctest: the release build"

@@ -34,11 +34,11 @@ class Walk {
 
  private:
   void Wait(const Instruction& instruction) {
-    if (const std::optional<int> awaited = AwaitedBy(instruction)) Finish(*awaited);
+    if (const std::optional<Operation> awaited = AwaitedBy(instruction)) Finish(*awaited);
     if (OrdersStreamsInPlace(instruction)) return;
     if (instruction.starts_blocks) return WaitForAll();
     const bool receives = roles::CommOf(*instruction.op) == roles::Comm::kRecv;
-    if (instruction.def->effects().Has(Effect::kStep) && !receives) WaitFor(Await::kPulls);
+    if (instruction.def->effects().Has(Effect::kStep) && !receives) WaitFor(Operation{});
     for (const auto* arguments : {&instruction.inputs, &instruction.outputs}) {
       for (const auto& args : *arguments) {
         for (const int slot : args) WaitForUseOf(slot);
@@ -52,7 +52,7 @@ class Walk {
       for (const auto& args : instruction.inputs) {
         for (const int slot : args) {
           if (slot >= 0 && block_.slots[static_cast<std::size_t>(slot)].view_of >= 0)
-            awaits_.push_back({step_, Await::kCopied, slot});
+            awaits_.push_back({step_, Await::For::kCopied, slot});
         }
       }
     }
@@ -63,7 +63,7 @@ class Walk {
       has_left_ = true;
       return;
     }
-    if (FindsByName(instruction)) awaits_.push_back({step_, Await::kLeft});
+    if (FindsByName(instruction)) awaits_.push_back({step_, Await::For::kLeft});
     for (const auto* arguments : {&instruction.inputs, &instruction.outputs}) {
       for (const auto& args : *arguments) {
         for (const int slot : args) WaitForArrival(slot);
@@ -72,18 +72,18 @@ class Walk {
   }
   void WaitForArrival(int slot) {
     if (slot < 0 || block_.slots[static_cast<std::size_t>(slot)].home != Home::kScope) return;
-    if (!arrived_[static_cast<std::size_t>(slot)]) awaits_.push_back({step_, Await::kLeft, slot});
+    if (!arrived_[static_cast<std::size_t>(slot)]) awaits_.push_back({step_, Await::For::kLeft, slot});
     arrived_[static_cast<std::size_t>(slot)] = true;
   }
 
   void Start(const Instruction& instruction) {
-    const std::optional<int> operation = OperationOf(instruction);
+    const std::optional<Operation> operation = OperationOf(instruction);
     if (!operation) return;
-    if (*operation != Await::kPulls) Use(instruction.inputs, *operation);
+    if (operation->kind == Operation::Kind::kRing) Use(instruction.inputs, *operation);
     Use(instruction.outputs, *operation);
   }
 
-  void Use(const std::vector<std::vector<int>>& arguments, int operation) {
+  void Use(const std::vector<std::vector<int>>& arguments, const Operation& operation) {
     for (const auto& args : arguments) {
       for (const int slot : args) {
         if (slot >= 0) users_[operation].insert(slot);
@@ -102,19 +102,19 @@ class Walk {
   void WaitForAll() {
     while (!users_.empty()) WaitFor(users_.begin()->first);
   }
-  void WaitFor(int operation) {
+  void WaitFor(Operation operation) {
     if (!users_.contains(operation)) return;
-    awaits_.push_back({step_, operation});
+    awaits_.push_back({.step = step_, .operation = operation});
     Finish(operation);
   }
-  void Finish(int operation) { users_.erase(operation); }
+  void Finish(const Operation& operation) { users_.erase(operation); }
 
   const CompiledBlock& block_;
   bool may_arrive_;            // pulls of the last run may be in flight
   bool has_left_ = false;      // pulls of this run may be
   std::vector<bool> arrived_;  // by slot: awaited
   int step_ = 0;
-  std::map<int, std::set<int>> users_;  // by ring, or kPulls: the slots that operations in progress use
+  std::map<Operation, std::set<int>> users_;  // the slots that operations in progress use
   std::vector<Await> awaits_;
 };
 
@@ -143,24 +143,24 @@ bool FindsByName(const Instruction& instruction) {
   return instruction.starts_blocks || instruction.def->effects().Has(Effect::kScope);
 }
 
-std::optional<int> AwaitedBy(const Instruction& instruction) {
+std::optional<Operation> AwaitedBy(const Instruction& instruction) {
   const Op& op = *instruction.op;
-  if (op.type() == kAwaitRingOp) return roles::CollectiveView(op).ring();
-  if (roles::CommOf(op) == roles::Comm::kFetchBarrier) return Await::kPulls;
+  if (op.type() == kAwaitRingOp) return Operation::Ring(roles::CollectiveView(op).ring());
+  if (roles::CommOf(op) == roles::Comm::kFetchBarrier) return Operation{};
   return std::nullopt;
 }
 
-std::optional<int> OperationOf(const Instruction& instruction) {
+std::optional<Operation> OperationOf(const Instruction& instruction) {
   const Op& op = *instruction.op;
   if (roles::CommOf(op) == roles::Comm::kRecv) {
     // One that asks for the next version is complete after the fetch_barrier, and nothing uses it before.
     const roles::RecvView recv(op);
     if (recv.next_version() || recv.by_communicator() || recv.idle()) return std::nullopt;
-    return Await::kPulls;
+    return Operation{};
   }
   const bool orders = op.type() == kAwaitRingOp || op.type() == kAwaitComputationOp;
   if (orders || !instruction.def->effects().Has(Effect::kRing)) return std::nullopt;
-  return roles::CollectiveView(op).ring();
+  return Operation::Ring(roles::CollectiveView(op).ring());
 }
 
 std::vector<Await> FindAwaits(const CompiledBlock& block) {

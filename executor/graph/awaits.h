@@ -7,6 +7,7 @@
 //   p = sgd(Grad=g, ...)         waits for the ring
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <vector>
 
@@ -14,15 +15,28 @@
 
 namespace penstock::exec {
 
+// What may be in progress beside the steps: what RpcClient::PullAhead asked for, or the operations of a ring.
+struct Operation {
+  enum class Kind { kPulls, kRing };
+  Kind kind = Kind::kPulls;
+  int ring = 0;  // with kRing
+
+  static Operation Ring(int ring) { return {Kind::kRing, ring}; }
+  auto operator<=>(const Operation&) const = default;
+};
+
 struct Await {
-  static constexpr int kPulls = -1;  // what RpcClient::PullAhead asked for
-  static constexpr int kLeft = -2;   // what an earlier run has left in flight into `slot`
-  // What this run leaves in flight into `slot`, a piece that a join is about to copy. No wait if the piece is
-  // a view of the joined variable, because nothing is copied then.
-  static constexpr int kCopied = -3;
+  enum class For {
+    kOperation,  // what this run has started
+    kLeft,       // what an earlier run has left in flight into `slot`
+    // What this run leaves in flight into `slot`, a piece that a join is about to copy. No wait if the piece
+    // is a view of the joined variable, because nothing is copied then.
+    kCopied,
+  };
   int step = 0;  // before which it waits; the number of steps: at the end of the run
-  int ring = kPulls;
-  int slot = -1;  // with kLeft and kCopied; -1: any
+  For what = For::kOperation;
+  int slot = -1;             // with kLeft and kCopied; -1: any
+  Operation operation = {};  // with kOperation
 };
 
 // In the order of the steps. Operations in progress are those of ops that affect a ring, on their variables,
@@ -42,10 +56,10 @@ bool LeavesPulls(const Instruction& instruction);
 // Whether the instruction may read variables that it does not name.
 bool FindsByName(const Instruction& instruction);
 
-// The kind of the operation that the instruction may leave in progress, as Await::ring; nullopt: none.
-std::optional<int> OperationOf(const Instruction& instruction);
-// The kind of operation that the instruction itself waits for.
-std::optional<int> AwaitedBy(const Instruction& instruction);
+// The operation that the instruction may leave in progress; nullopt: none.
+std::optional<Operation> OperationOf(const Instruction& instruction);
+// The operation that the instruction itself waits for.
+std::optional<Operation> AwaitedBy(const Instruction& instruction);
 // Whether the instruction only orders the streams of computation and communication.
 bool OrdersStreamsInPlace(const Instruction& instruction);
 

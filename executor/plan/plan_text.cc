@@ -22,9 +22,16 @@ std::string PlaceText(const Specialisation& plan, const OutputSlot& output) {
 
 std::string AwaitText(const Specialisation& plan, const Await& await) {
   const auto name = [&] { return plan.block->slots[static_cast<std::size_t>(await.slot)].name; };
-  if (await.ring == Await::kPulls) return "waits for the parameters asked for";
-  if (await.ring == Await::kCopied) return StrCat("waits for ", name(), " unless it arrives in place");
-  if (await.ring != Await::kLeft) return StrCat("waits for ring ", await.ring);
+  switch (await.what) {
+    case Await::For::kOperation:
+      return await.operation.kind == Operation::Kind::kPulls
+                 ? "waits for the parameters asked for"
+                 : StrCat("waits for ring ", await.operation.ring);
+    case Await::For::kCopied:
+      return StrCat("waits for ", name(), " unless it arrives in place");
+    case Await::For::kLeft:
+      break;
+  }
   return await.slot < 0 ? "waits for what the last run left on its way"
                         : StrCat("waits for ", name(), " if the last run left it on its way");
 }

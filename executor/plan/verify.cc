@@ -52,8 +52,8 @@ class Verifier {
         block_.program, block_.block, block_.instructions[step].position);
   }
   const std::string& Name(int slot) const { return block_.slots[static_cast<std::size_t>(slot)].name; }
-  static std::string OperationText(int operation) {
-    return operation == Await::kPulls ? "pulls" : StrCat("ring ", operation);
+  static std::string OperationText(const Operation& operation) {
+    return operation.kind == Operation::Kind::kPulls ? "pulls" : StrCat("ring ", operation.ring);
   }
 
   // Reads of a temporary follow a write of it. Ops that run blocks, or that values tell what to read, look
@@ -98,13 +98,14 @@ class Verifier {
 
   void TakeAwaits(std::size_t step) {
     for (; await_ < plan_.awaits.size() && plan_.awaits[await_].step <= static_cast<int>(step); ++await_)
-      in_progress_.erase(plan_.awaits[await_].ring);
+      if (plan_.awaits[await_].what == Await::For::kOperation)
+        in_progress_.erase(plan_.awaits[await_].operation);
   }
 
   Status CheckInProgress(std::size_t step) {
     TakeAwaits(step);
     const Instruction& instruction = block_.instructions[step];
-    if (const std::optional<int> awaited = AwaitedBy(instruction)) in_progress_.erase(*awaited);
+    if (const std::optional<Operation> awaited = AwaitedBy(instruction)) in_progress_.erase(*awaited);
     if (!OrdersStreamsInPlace(instruction)) {
       for (const auto& [operation, slots] : in_progress_) {
         if (instruction.starts_blocks)
@@ -119,12 +120,12 @@ class Verifier {
         }
       }
     }
-    if (const std::optional<int> started = OperationOf(instruction)) {
+    if (const std::optional<Operation> started = OperationOf(instruction)) {
       std::set<int>& slots = in_progress_[*started];
       const auto add = [&](const std::vector<std::vector<int>>& arguments) {
         for (const auto& args : arguments) slots.insert(args.begin(), args.end());
       };
-      if (*started != Await::kPulls) add(instruction.inputs);
+      if (started->kind == Operation::Kind::kRing) add(instruction.inputs);
       add(instruction.outputs);
       slots.erase(-1);
     }
@@ -203,8 +204,8 @@ class Verifier {
   std::vector<bool> written_;  // by slot
   std::vector<int> left_;      // by slot: the type that its last writer leaves, if it is planned
   std::size_t await_ = 0;      // the next of the plan's
-  std::map<int, std::set<int>> in_progress_;  // by kind of operation: the slots that it uses
-  std::map<std::size_t, std::size_t> alive_;  // by offset: a place
+  std::map<Operation, std::set<int>> in_progress_;  // the slots that each uses
+  std::map<std::size_t, std::size_t> alive_;        // by offset: a place
 };
 
 }  // namespace

@@ -31,8 +31,8 @@ class Arrivals {
     copied_.clear();
     for (; await_ < plan_.awaits.size() && plan_.awaits[await_].step <= static_cast<int>(step); ++await_) {
       const Await& await = plan_.awaits[await_];
-      if (await.ring == Await::kCopied) copied_.insert(await.slot);
-      if (await.ring != Await::kLeft) continue;
+      if (await.what == Await::For::kCopied) copied_.insert(await.slot);
+      if (await.what != Await::For::kLeft) continue;
       if (await.slot < 0) all_arrived_ = true;
       arrived_.insert(await.slot);
     }

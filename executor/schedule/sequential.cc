@@ -28,11 +28,13 @@ Status CheckUncertain(Frame& frame, std::size_t step) {
 }
 
 Status Wait(Frame& frame, const Await& await, const Services& services) {
-  if (await.ring >= 0) return services.rings == nullptr ? OkStatus() : services.rings->Await(await.ring);
+  const bool operation = await.what == Await::For::kOperation;
+  if (operation && await.operation.kind == Operation::Kind::kRing)
+    return services.rings == nullptr ? OkStatus() : services.rings->Await(await.operation.ring);
   if (services.rpc == nullptr) return OkStatus();
-  if (await.ring == Await::kPulls) return services.rpc->CompleteAhead();
+  if (operation) return services.rpc->CompleteAhead();
   if (await.slot < 0) return services.rpc->CompleteLeft();
-  if (await.ring == Await::kCopied && frame.IsInPlace(await.slot)) return OkStatus();
+  if (await.what == Await::For::kCopied && frame.IsInPlace(await.slot)) return OkStatus();
   return services.rpc->CompleteLeftInto(frame.variable(await.slot));
 }
 

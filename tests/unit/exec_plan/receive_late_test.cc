@@ -48,7 +48,7 @@ std::string AwaitsOf(const std::string& ops, std::vector<std::string> fetches = 
   for (const Await& await : FindAwaits(*block)) {
     const std::string name =
         await.slot < 0 ? std::string("*") : block->slots[static_cast<std::size_t>(await.slot)].name;
-    texts.push_back(StrCat(name, await.ring == Await::kCopied ? "!" : "", ":", await.step));
+    texts.push_back(StrCat(name, await.what == Await::For::kCopied ? "!" : "", ":", await.step));
   }
   return Join(texts, " ");
 }

@@ -55,8 +55,9 @@ std::string AwaitsOf(const std::string& ops) {
   std::vector<std::string> said;
   for (const Await& await : FindAwaits(**block)) {
     const bool at_end = await.step == static_cast<int>((*block)->instructions.size());
-    said.push_back(StrCat(at_end ? "end" : std::to_string(await.step),
-                          await.ring == Await::kPulls ? ":pulls" : StrCat(":ring ", await.ring)));
+    said.push_back(StrCat(
+        at_end ? "end" : std::to_string(await.step),
+        await.operation.kind == Operation::Kind::kPulls ? ":pulls" : StrCat(":ring ", await.operation.ring)));
   }
   return Join(said, " ");
 }

@@ -1,11 +1,13 @@
 """The element types that layers accept: those of the op's declaration, or fewer where Fluid refuses some."""
 
+import importlib
 import inspect
+import pkgutil
 import re
 
 import conftest
+import penstock._src.layers
 import pytest
-from penstock._src import layers as all_layers
 from penstock._src.ir.argument_types import kernel_types
 from penstock._src.ir.types import VarType, dtype_name
 
@@ -44,8 +46,10 @@ DECLARED = declared_types()
 def typed_layers():
     """(name, layer, op, {argument: the element types that the layer accepts})."""
     found = {}
-    for name, thing in vars(all_layers).items():
-        if inspect.isfunction(thing) and hasattr(thing, "checked_types"):
+    for module in pkgutil.iter_modules(penstock._src.layers.__path__, "penstock._src.layers."):
+        for name, thing in vars(importlib.import_module(module.name)).items():
+            if not (inspect.isfunction(thing) and hasattr(thing, "checked_types")):
+                continue
             op, types = thing.checked_types
             found[name] = (thing, op, {arg: {dtype_name(one) for one in given} for arg, given in types.items()})
     return found

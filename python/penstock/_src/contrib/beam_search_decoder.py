@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from penstock._src import layers
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.contrib.state_cell import CELL
@@ -13,6 +12,21 @@ from penstock._src.ir import unique_name
 from penstock._src.ir.framework import default_main_program
 from penstock._src.ir.types import VarDesc
 from penstock._src.ir.variable import Variable
+from penstock._src.layers import (
+    arithmetic,
+    beam_search_ops,
+    comparison,
+    control_flow,
+    dynamic_rnn,
+    loops,
+    nn,
+    reshaping,
+    sequence,
+    sequence_padding,
+    tensor,
+    tensor_array,
+    unary,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -108,7 +122,7 @@ class TrainingDecoder(_Decoder):
 
     def __init__(self, state_cell: StateCell, name: str | None = None) -> None:
         super().__init__(state_cell)
-        self._rnn = layers.DynamicRNN()
+        self._rnn = dynamic_rnn.DynamicRNN()
 
     @contextlib.contextmanager
     @with_texts(_DECODER)
@@ -238,11 +252,11 @@ class BeamSearchDecoder(_Decoder):
         self._topk_size, self._sparse_emb = topk_size, sparse_emb
         self._beam_size, self._end_id = beam_size, end_id
         self._around = default_main_program().current_block()
-        self._step = layers.zeros([1], "int64", force_cpu=True)
-        self._first_step = layers.zeros([1], "int64", force_cpu=True)
-        self._max_len = layers.fill_constant([1], "int64", max_len, force_cpu=True)
-        self._go_on = layers.less_than(self._step, self._max_len)
-        self._while = layers.While(self._go_on)
+        self._step = tensor.zeros([1], "int64", force_cpu=True)
+        self._first_step = tensor.zeros([1], "int64", force_cpu=True)
+        self._max_len = tensor.fill_constant([1], "int64", max_len, force_cpu=True)
+        self._go_on = comparison.less_than(self._step, self._max_len)
+        self._while = loops.While(self._go_on)
         self._arrays: dict[str, Variable] = {}  # by the name of the variable that a step reads
         self._next: list[tuple[Variable, Variable]] = []  # (value, array): what the next step reads
         self._ids_array: Variable | None = None
@@ -254,11 +268,11 @@ class BeamSearchDecoder(_Decoder):
         """{opens_the_block}"""
         with self._inside(), self._while.block():
             yield
-            with layers.Switch() as switch, switch.case(self._go_on):
-                layers.increment(self._step, value=1.0, in_place=True)
+            with control_flow.Switch() as switch, switch.case(self._go_on):
+                comparison.increment(self._step, value=1.0, in_place=True)
                 for value, array in self._next:
-                    layers.array_write(value, self._step, array)
-                layers.less_than(self._step, self._max_len, cond=self._go_on)
+                    tensor_array.array_write(value, self._step, array)
+                comparison.less_than(self._step, self._max_len, cond=self._go_on)
 
     def early_stop(self) -> None:
         """Ends the search with this step, whose values are dropped.
@@ -267,7 +281,7 @@ class BeamSearchDecoder(_Decoder):
             ValueError: called outside the block.
         """
         self._require_inside("early_stop")
-        layers.fill_constant([1], "bool", 0, force_cpu=True, out=self._go_on)
+        tensor.fill_constant([1], "bool", 0, force_cpu=True, out=self._go_on)
 
     def decode(self) -> None:
         """Builds the block of a usual step, as the class describes it.
@@ -285,16 +299,16 @@ class BeamSearchDecoder(_Decoder):
         with self.block():
             ids = self.read_array(init=self._init_ids, is_ids=True)
             scores = self.read_array(init=self._init_scores, is_scores=True)
-            word = layers.embedding(ids, [self._words, self._word_dim], is_sparse=self._sparse_emb)
+            word = nn.embedding(ids, [self._words, self._word_dim], is_sparse=self._sparse_emb)
             constants = {name: self.read_array(init=var) for name, var in self._constant_inputs.items()}
             # A row for each branch of the previous step.
-            inputs = {name: layers.sequence_expand(var, scores) for name, var in constants.items()}
+            inputs = {name: sequence.sequence_expand(var, scores) for name, var in constants.items()}
             for name in cell.state_names:
-                cell.set_state(name, layers.sequence_expand(cell.get_state(name), scores))
+                cell.set_state(name, sequence.sequence_expand(cell.get_state(name), scores))
             cell.compute_state({name: inputs.get(name, word) for name in cell.input_names})
             chosen_ids, chosen_scores = self._choose(ids, scores)
-            with layers.Switch() as switch:
-                with switch.case(layers.is_empty(chosen_ids)):
+            with control_flow.Switch() as switch:
+                with switch.case(comparison.is_empty(chosen_ids)):
                     self.early_stop()
                 with switch.default():
                     cell.update_states()
@@ -305,11 +319,11 @@ class BeamSearchDecoder(_Decoder):
 
     # The best words after each branch, and their scores.
     def _choose(self, ids: Variable, scores: Variable) -> tuple[Variable, Variable]:
-        out = layers.lod_reset(self._cell.out_state(), y=scores)
-        probabilities = layers.fc(out, self._words, act="softmax")
-        best, words = layers.topk(probabilities, k=self._topk_size)
-        sums = layers.elementwise_add(layers.log(best), layers.reshape(scores, [-1]), axis=0)
-        chosen_ids, chosen_scores = layers.beam_search(
+        out = sequence_padding.lod_reset(self._cell.out_state(), y=scores)
+        probabilities = nn.fc(out, self._words, act="softmax")
+        best, words = nn.topk(probabilities, k=self._topk_size)
+        sums = arithmetic.elementwise_add(unary.log(best), reshaping.reshape(scores, [-1]), axis=0)
+        chosen_ids, chosen_scores = beam_search_ops.beam_search(
             ids, scores, words, sums, self._beam_size, end_id=self._end_id, level=0
         )
         return chosen_ids, chosen_scores
@@ -343,7 +357,7 @@ class BeamSearchDecoder(_Decoder):
             self._ids_array = array
         elif is_scores:
             self._scores_array = array
-        before = layers.array_read(array, self._step)
+        before = tensor_array.array_read(array, self._step)
         self._arrays[before.name] = array
         return before
 
@@ -374,7 +388,7 @@ class BeamSearchDecoder(_Decoder):
                 "BeamSearchDecoder: the block declares no words or no scores, read_array(is_ids=True) and "
                 "read_array(is_scores=True)",
             )
-        found: tuple[Variable, Variable] = layers.beam_search_decode(
+        found: tuple[Variable, Variable] = beam_search_ops.beam_search_decode(
             ids, scores, beam_size=self._beam_size, end_id=self._end_id
         )
         return found

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy
 
 from penstock._penstock import Scope
-from penstock._src import layers
 from penstock._src.base.errors import error_with_id
 from penstock._src.data.py_reader import data
 from penstock._src.executor.compiler import CompiledProgram
@@ -16,6 +15,7 @@ from penstock._src.executor.scopes import scope_guard
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import Program
+from penstock._src.layers import arithmetic, nn
 from penstock._src.optimizer import optimizers
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
@@ -55,7 +55,7 @@ def _train_a_step(data_parallel: bool) -> list[Array]:
     with scope_guard(Scope()), program_guard(main, startup), unique_name.guard():
         x = data("x", [2, 2], append_batch_size=False)
         attr = ParamAttr(name="w", initializer=Constant(0.1))
-        loss = layers.mean(layers.fc(x, 3, param_attr=attr, bias_attr=False))
+        loss = arithmetic.mean(nn.fc(x, 3, param_attr=attr, bias_attr=False))
         optimizers.SGD(0.3).minimize(loss)
         executor = Executor()
         executor.run(startup)

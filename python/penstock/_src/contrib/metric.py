@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock._src import layers
+from penstock._src.layers import arithmetic, creation, tensor, unary
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 
@@ -40,13 +40,13 @@ def ctr_metric_bundle(input: Variable, label: Variable) -> tuple[Variable, ...]:
             f"ctr_metric_bundle: input is {list(input.shape)} and label is {list(label.shape)}; they must have the "
             "same shape"
         )
-    error = layers.elementwise_sub(input, label)
-    ones = layers.fill_constant_batch_size_like(label, [-1, 1], "float32", 1.0)
-    of_batch = [layers.square(error), layers.abs(error), input, layers.sigmoid(input), label, ones]
+    error = arithmetic.elementwise_sub(input, label)
+    ones = creation.fill_constant_batch_size_like(label, [-1, 1], "float32", 1.0)
+    of_batch = [unary.square(error), unary.abs(error), input, unary.sigmoid(input), label, ones]
     sums = []
     for each in of_batch:
         state = helper.create_global_variable(persistable=True, dtype="float32", shape=[1])
         helper.set_variable_initializer(state, Constant(0.0, force_cpu=True))
-        layers.sums([state, layers.reduce_sum(each)], out=state)
+        tensor.sums([state, arithmetic.reduce_sum(each)], out=state)
         sums.append(state)
     return tuple(sums)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._penstock import DataError
-from penstock._src import layers
 from penstock._src.base.call_site import stack_level
 from penstock._src.base.errors import program_error
 from penstock._src.base.file_writing import save_files
@@ -20,6 +19,7 @@ from penstock._src.ir import framework
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
+from penstock._src.layers import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,7 @@ def save_inference_model(
     # Each target passes through a scale op with factor 1, so that its name and the op that computes it survive pruning.
     with framework.program_guard(program):
         ends = [
-            layers.scale(block.var(target.name), 1.0, name=f"save_infer_model/scale_{i}")
+            arithmetic.scale(block.var(target.name), 1.0, name=f"save_infer_model/scale_{i}")
             for i, target in enumerate(targets)
         ]
     if any(op.type == "auc" for op in block.ops):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock._src import layers
 from penstock._src.ir.variable import Variable
+from penstock._src.layers import arithmetic, conv, nn, normalization, pool, reshaping, sequence, unary
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import require_variables
 from penstock._src.parameters.param_attr import ParamAttr
@@ -60,7 +60,7 @@ def simple_img_conv_pool(
         y = fluid.nets.simple_img_conv_pool(images, num_filters=8, filter_size=5, pool_size=2, pool_stride=2)
         assert y.shape == (-1, 8, 12, 12)
     """
-    features = layers.conv2d(
+    features = conv.conv2d(
         input,
         num_filters,
         filter_size,
@@ -73,7 +73,7 @@ def simple_img_conv_pool(
         use_cudnn,
         act,
     )
-    return layers.pool2d(features, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn)
+    return pool.pool2d(features, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn)
 
 
 @layer()
@@ -132,14 +132,14 @@ def img_conv_group(
     out = input
     for i in range(count):
         act = None if with_norm[i] else conv_act
-        out = layers.conv2d(
+        out = conv.conv2d(
             out, conv_num_filter[i], sizes[i], padding=paddings[i], param_attr=attrs[i], use_cudnn=use_cudnn, act=act
         )
         if with_norm[i]:
-            out = layers.batch_norm(out, act=conv_act)
+            out = normalization.batch_norm(out, act=conv_act)
             if abs(drop_rates[i]) > 1e-5:
-                out = layers.dropout(out, drop_rates[i])
-    return layers.pool2d(out, pool_size, pool_type, pool_stride, use_cudnn=use_cudnn)
+                out = nn.dropout(out, drop_rates[i])
+    return pool.pool2d(out, pool_size, pool_type, pool_stride, use_cudnn=use_cudnn)
 
 
 @layer()
@@ -168,10 +168,10 @@ def sequence_conv_pool(
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.nets.sequence_conv_pool(x, num_filters=4, filter_size=3, act='tanh')
     """
-    features = layers.sequence_conv(
+    features = sequence.sequence_conv(
         input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
     )
-    return layers.sequence_pool(features, pool_type)
+    return sequence.sequence_pool(features, pool_type)
 
 
 @layer()
@@ -192,8 +192,8 @@ def glu(input: Variable, dim: int = -1) -> Variable:
     Reference:
         Dauphin et al., Language Modeling with Gated Convolutional Networks, ICML 2017.
     """
-    value, gate = layers.split(input, num_or_sections=2, dim=dim)
-    return layers.elementwise_mul(x=value, y=layers.sigmoid(x=gate))
+    value, gate = reshaping.split(input, num_or_sections=2, dim=dim)
+    return arithmetic.elementwise_mul(x=value, y=unary.sigmoid(x=gate))
 
 
 @layer()
@@ -236,26 +236,26 @@ def scaled_dot_product_attention(
             raise ValueError(f"the width of {what} ({var.shape[-1]}) must be divisible by num_heads ({num_heads})")
     parts = [queries, keys, values]
     if num_heads > 1:
-        projected = [layers.fc(input=part, size=part.shape[-1], num_flatten_dims=2) for part in parts]
+        projected = [nn.fc(input=part, size=part.shape[-1], num_flatten_dims=2) for part in parts]
         parts = [_split_heads(part, num_heads) for part in projected]
     query, key, value = parts
-    scaled = layers.scale(x=query, scale=(keys.shape[-1] // num_heads) ** -0.5)
-    product = layers.matmul(x=scaled, y=key, transpose_y=True)
-    weights = layers.reshape(x=product, shape=[-1, product.shape[-1]], act="softmax")
-    weights = layers.reshape(x=weights, shape=list(product.shape))
+    scaled = arithmetic.scale(x=query, scale=(keys.shape[-1] // num_heads) ** -0.5)
+    product = nn.matmul(x=scaled, y=key, transpose_y=True)
+    weights = reshaping.reshape(x=product, shape=[-1, product.shape[-1]], act="softmax")
+    weights = reshaping.reshape(x=weights, shape=list(product.shape))
     if dropout_rate:
-        weights = layers.dropout(weights, dropout_prob=dropout_rate, is_test=False)
-    context = layers.matmul(weights, value)
+        weights = nn.dropout(weights, dropout_prob=dropout_rate, is_test=False)
+    context = nn.matmul(weights, value)
     return context if num_heads == 1 else _join_heads(context)
 
 
 def _split_heads(x: Variable, num_heads: int) -> Variable:
     """[batch, length, width] -> [batch, heads, length, width of a head]"""
     batch, length, width = x.shape
-    return layers.transpose(layers.reshape(x, [batch, length, num_heads, width // num_heads]), perm=[0, 2, 1, 3])
+    return reshaping.transpose(reshaping.reshape(x, [batch, length, num_heads, width // num_heads]), perm=[0, 2, 1, 3])
 
 
 def _join_heads(x: Variable) -> Variable:
-    x = layers.transpose(x, perm=[0, 2, 1, 3])
+    x = reshaping.transpose(x, perm=[0, 2, 1, 3])
     batch, length, heads, width = x.shape
-    return layers.reshape(x, [batch, length, heads * width])
+    return reshaping.reshape(x, [batch, length, heads * width])

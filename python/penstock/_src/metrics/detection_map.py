@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock._src import layers
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import Program
+from penstock._src.layers import tensor
 from penstock._src.layers.detection_metrics import detection_map
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
@@ -66,10 +66,10 @@ class DetectionMAP:
         if class_num is None:
             raise ValueError("DetectionMAP: give class_num, the number of classes")
         self.helper = LayerHelper("map_eval")
-        marks = [layers.cast(gt_label, gt_box.dtype)]
+        marks = [tensor.cast(gt_label, gt_box.dtype)]
         if gt_difficult is not None:
-            marks.append(layers.cast(gt_difficult, gt_box.dtype))
-        label = layers.concat(marks + [gt_box], axis=1)
+            marks.append(tensor.cast(gt_difficult, gt_box.dtype))
+        label = tensor.concat(marks + [gt_box], axis=1)
         self.cur_map = detection_map(
             input, label, class_num, background_label, overlap_threshold, evaluate_difficult, ap_version=ap_version
         )
@@ -94,7 +94,7 @@ class DetectionMAP:
             out_states=states,
             ap_version=ap_version,
         )
-        layers.fill_constant(self.has_state.shape, self.has_state.dtype, 1, out=self.has_state)
+        tensor.fill_constant(self.has_state.shape, self.has_state.dtype, 1, out=self.has_state)
 
     def _create_state(self, suffix: str, dtype: str, shape: list[int | None]) -> Any:
         name = "_".join([unique_name.generate(self.helper.name), suffix])
@@ -121,5 +121,5 @@ class DetectionMAP:
             mark = program.current_block().create_var(
                 name=self.has_state.name, shape=self.has_state.shape, dtype=self.has_state.dtype, persistable=True
             )
-            layers.fill_constant(mark.shape, mark.dtype, 0, out=mark)
+            tensor.fill_constant(mark.shape, mark.dtype, 0, out=mark)
         executor.run(program)

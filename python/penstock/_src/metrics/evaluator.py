@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy
 
-from penstock._src import layers
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import Program
+from penstock._src.layers import arithmetic, comparison, sequence_labeling, tensor
 from penstock._src.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Evaluator:
         program = reset_program or Program()
         with program_guard(program):
             for state in self.states:
-                layers.fill_constant(state.shape, state.dtype, 0.0, out=_declared_in(program, state))
+                tensor.fill_constant(state.shape, state.dtype, 0.0, out=_declared_in(program, state))
         executor.run(program)
 
     def eval(self, executor: Executor, eval_program: Program | None = None) -> Any:  # differs by metric
@@ -82,7 +82,7 @@ class Evaluator:
         return self.states[-1]
 
     def _add(self, state: Variable, value: Variable) -> None:
-        layers.sums([state, value], out=state)
+        tensor.sums([state, value], out=state)
 
     def _sums(self, executor: Executor, eval_program: Program | None) -> list[float]:
         """Returns the numbers in the states."""
@@ -135,7 +135,7 @@ class ChunkEvaluator(Evaluator):
             self._create_state(suffix, "int64", [1])
             for suffix in ("num_infer_chunks", "num_label_chunks", "num_correct_chunks")
         )
-        precision, recall, f1_score, *counts = layers.chunk_eval(
+        precision, recall, f1_score, *counts = sequence_labeling.chunk_eval(
             input, label, chunk_scheme, num_chunk_types, excluded_chunk_types
         )
         for state, count in zip(self.states, counts):
@@ -190,10 +190,10 @@ class EditDistance(Evaluator):
         self.total_distance = self._create_state("total_distance", "float32", [1])
         self.seq_num = self._create_state("seq_num", "int64", [1])
         self.instance_error = self._create_state("instance_error", "int64", [1])
-        distances, count = layers.edit_distance(input, label, ignored_tokens=ignored_tokens)
-        right = layers.equal(distances, layers.fill_constant([1], "float32", 0.0))
-        errors = layers.elementwise_sub(count, layers.reduce_sum(layers.cast(right, "int64")))
-        total = layers.reduce_sum(distances)
+        distances, count = sequence_labeling.edit_distance(input, label, ignored_tokens=ignored_tokens)
+        right = comparison.equal(distances, tensor.fill_constant([1], "float32", 0.0))
+        errors = arithmetic.elementwise_sub(count, arithmetic.reduce_sum(tensor.cast(right, "int64")))
+        total = arithmetic.reduce_sum(distances)
         for state, value in zip(self.states, (total, count, errors)):
             self._add(state, value)
         self.metrics += [total, errors]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.same_arguments import arguments_of
 from penstock._src.ir import unique_name
 from penstock._src.ir.framework import default_main_program, default_startup_program
+from penstock._src.layers import arithmetic, control_flow, creation, search, tensor
 from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists
 from penstock._src.mixed_precision.fp16_utils import rewrite_program, update_loss_scaling, update_role_var_grad
 from penstock._src.optimizer.base import Optimizer
@@ -74,8 +74,8 @@ class OptimizerWithMixedPrecision:
         self._loss_scaling = _persistent("loss_scaling", init_loss_scaling, "float32")
         self._use_dynamic_loss_scaling = use_dynamic_loss_scaling
         if use_dynamic_loss_scaling:
-            self._incr_every_n_steps = layers.fill_constant(shape=[1], dtype="int32", value=incr_every_n_steps)
-            self._decr_every_n_nan_or_inf = layers.fill_constant(
+            self._incr_every_n_steps = tensor.fill_constant(shape=[1], dtype="int32", value=incr_every_n_steps)
+            self._decr_every_n_nan_or_inf = tensor.fill_constant(
                 shape=[1], dtype="int32", value=decr_every_n_nan_or_inf
             )
             self._incr_ratio, self._decr_ratio = incr_ratio, decr_ratio
@@ -143,8 +143,8 @@ class OptimizerWithMixedPrecision:
         return self._optimizer.apply_gradients([(param, grad) for param, grad in scaled_params_grads])
 
     def _adapt_scaling(self, scaled_params_grads: Sequence[Sequence[Variable]]) -> None:
-        total = layers.reduce_sum(layers.concat([layers.reduce_sum(grad) for _, grad in scaled_params_grads]))
-        finite = layers.isfinite(total)
+        total = arithmetic.reduce_sum(tensor.concat([arithmetic.reduce_sum(grad) for _, grad in scaled_params_grads]))
+        finite = search.isfinite(total)
         update_loss_scaling(
             finite,
             self._loss_scaling,
@@ -155,12 +155,12 @@ class OptimizerWithMixedPrecision:
             self._incr_ratio,
             self._decr_ratio,
         )
-        with layers.Switch() as switch:
+        with control_flow.Switch() as switch:
             with switch.case(finite):
                 pass
             with switch.default():
                 for _, grad in scaled_params_grads:
-                    layers.assign(layers.zeros_like(grad), grad)
+                    tensor.assign(creation.zeros_like(grad), grad)
 
     @with_texts(MINIMIZE)
     @arguments_of(Optimizer.minimize)
@@ -181,7 +181,7 @@ class OptimizerWithMixedPrecision:
 
 
 def _persistent(name: str, value: float, dtype: str) -> Variable:
-    var: Variable = layers.create_global_var(
+    var: Variable = creation.create_global_var(
         name=unique_name.generate(name), shape=[1], value=value, dtype=dtype, persistable=True
     )
     return var

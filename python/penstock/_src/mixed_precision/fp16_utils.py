@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock._src import layers
 from penstock._src.base.errors import program_error
 from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarDesc
+from penstock._src.layers import comparison, control_flow, search, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -228,41 +228,41 @@ def update_loss_scaling(
         finite = fluid.layers.isfinite(fluid.data('x', [None, 4]))
         fp16_utils.update_loss_scaling(finite, scaling, *counters, *limits, 2.0, 0.8)
     """
-    zero = layers.fill_constant(shape=[1], dtype="int32", value=0)
+    zero = tensor.fill_constant(shape=[1], dtype="int32", value=0)
 
     def reset() -> None:
-        layers.assign(zero, num_good_steps)
-        layers.assign(zero, num_bad_steps)
+        tensor.assign(zero, num_good_steps)
+        tensor.assign(zero, num_bad_steps)
 
-    with layers.Switch() as finite:
+    with control_flow.Switch() as finite:
         with finite.case(is_overall_finite):
-            grows = layers.less_than(incr_every_n_steps, num_good_steps + 1)
-            with layers.Switch() as enough:
+            grows = comparison.less_than(incr_every_n_steps, num_good_steps + 1)
+            with control_flow.Switch() as enough:
                 with enough.case(grows):
                     grown = prev_loss_scaling * incr_ratio
-                    still_finite = layers.isfinite(grown)
-                    with layers.Switch() as kept:
+                    still_finite = search.isfinite(grown)
+                    with control_flow.Switch() as kept:
                         with kept.case(still_finite):
-                            layers.assign(grown, prev_loss_scaling)
+                            tensor.assign(grown, prev_loss_scaling)
                         with kept.default():
                             pass
                     reset()
                 with enough.default():
-                    layers.increment(num_good_steps)
-                    layers.assign(zero, num_bad_steps)
+                    comparison.increment(num_good_steps)
+                    tensor.assign(zero, num_bad_steps)
         with finite.default():
-            falls = layers.less_than(decr_every_n_nan_or_inf, num_bad_steps + 1)
-            with layers.Switch() as enough:
+            falls = comparison.less_than(decr_every_n_nan_or_inf, num_bad_steps + 1)
+            with control_flow.Switch() as enough:
                 with enough.case(falls):
                     fallen = prev_loss_scaling * decr_ratio
-                    one = layers.fill_constant(shape=[1], dtype="float32", value=1.0)
-                    too_low = layers.less_than(fallen, one)
-                    with layers.Switch() as kept:
+                    one = tensor.fill_constant(shape=[1], dtype="float32", value=1.0)
+                    too_low = comparison.less_than(fallen, one)
+                    with control_flow.Switch() as kept:
                         with kept.case(too_low):
-                            layers.assign(one, prev_loss_scaling)
+                            tensor.assign(one, prev_loss_scaling)
                         with kept.default():
-                            layers.assign(fallen, prev_loss_scaling)
+                            tensor.assign(fallen, prev_loss_scaling)
                     reset()
                 with enough.default():
-                    layers.assign(zero, num_good_steps)
-                    layers.increment(num_bad_steps)
+                    tensor.assign(zero, num_good_steps)
+                    comparison.increment(num_bad_steps)

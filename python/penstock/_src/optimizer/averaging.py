@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy
 
-from penstock._src import layers
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import state_error
 from penstock._src.executor.scopes import global_scope
@@ -24,6 +23,7 @@ from penstock._src.ir import framework, unique_name
 from penstock._src.ir.framework import name_scope, program_guard
 from penstock._src.ir.program import Program
 from penstock._src.ir.types import require_decays
+from penstock._src.layers import arithmetic, control_flow, creation, nn, tensor
 from penstock._src.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _restore_program(pairs: list[tuple[Parameter, Variable]]) -> Program:
     block = program.global_block()
     with program_guard(program):
         for param, kept in pairs:
-            layers.assign(_in(block, kept, param.shape), _in(block, param))
+            tensor.assign(_in(block, kept, param.shape), _in(block, param))
     return program
 
 
@@ -165,17 +165,17 @@ class ExponentialMovingAverage(ParameterAverage):
 
     def _make_decay(self) -> Variable:
         with framework.default_main_program()._lr_schedule_guard():
-            decay: Variable = layers.create_global_var(
+            decay: Variable = creation.create_global_var(
                 [1], self._decay, "float32", persistable=True, name="scheduled_ema_decay_rate"
             )
             if self._thres_steps is not None:
-                steps = layers.cast(self._thres_steps, "float32")  # integer division would lose the fraction
+                steps = tensor.cast(self._thres_steps, "float32")  # integer division would lose the fraction
                 early = (steps + 1.0) / (steps + 10.0)
-                with layers.Switch() as switch:
+                with control_flow.Switch() as switch:
                     with switch.case(early < self._decay):
-                        layers.assign(early, decay)
+                        tensor.assign(early, decay)
                     with switch.default():
-                        layers.assign(numpy.array([self._decay], "float32"), decay)
+                        tensor.assign(numpy.array([self._decay], "float32"), decay)
         return decay
 
     @contextlib.contextmanager
@@ -185,7 +185,7 @@ class ExponentialMovingAverage(ParameterAverage):
 
     def _make_average(self, param: Parameter, kept: Variable) -> Variable:
         with self._ops_of(param, kept):
-            average: Variable = layers.create_global_var(
+            average: Variable = creation.create_global_var(
                 param.shape,
                 0.0,
                 param.dtype,
@@ -198,17 +198,17 @@ class ExponentialMovingAverage(ParameterAverage):
         program = Program()
         block = program.global_block()
         with program_guard(program):
-            step = layers.create_global_var([1], 0, "int64", persistable=True, name=self._step_counter_name)
-            step = layers.cast(step, "float32")
-            decay_pow = layers.elementwise_pow(_in(block, self._decay_var), step)
+            step = creation.create_global_var([1], 0, "int64", persistable=True, name=self._step_counter_name)
+            step = tensor.cast(step, "float32")
+            decay_pow = arithmetic.elementwise_pow(_in(block, self._decay_var), step)
             for param, kept in self._pairs:
                 average, value = _in(block, self._averages[param.name]), _in(block, param)
-                layers.assign(value, _in(block, kept, param.shape))
-                with layers.Switch() as switch:
+                tensor.assign(value, _in(block, kept, param.shape))
+                with control_flow.Switch() as switch:
                     with switch.case(step > 0):
-                        layers.assign(average / (1.0 - decay_pow), value)
+                        tensor.assign(average / (1.0 - decay_pow), value)
                     with switch.default():
-                        layers.assign(average, value)
+                        tensor.assign(average, value)
         return program
 
     def _kept(self, param: Parameter) -> Variable:
@@ -216,11 +216,11 @@ class ExponentialMovingAverage(ParameterAverage):
 
     def update(self) -> None:
         """Adds the ops of one step of the average. Call it after minimize."""
-        layers.autoincreased_step_counter(counter_name=self._step_counter_name)
+        nn.autoincreased_step_counter(counter_name=self._step_counter_name)
         for param, kept in self._pairs:
             with self._ops_of(param, kept):
                 average = self._averages[param.name]
-                layers.assign(average * self._decay_var + param * (1 - self._decay_var), average)
+                tensor.assign(average * self._decay_var + param * (1 - self._decay_var), average)
 
 
 @with_texts(_TRAINING)
@@ -287,10 +287,10 @@ class ModelAverage(Optimizer, ParameterAverage):
         with program_guard(program):
             for param, kept in self._pairs:
                 value = _in(block, param)
-                layers.assign(value, _in(block, kept, param.shape))
+                tensor.assign(value, _in(block, kept, param.shape))
                 sums = [_in(block, self._get_accumulator(name, param)) for name in self._SUMS]
                 counts = [_in(block, self._get_accumulator(name, param)) for name in self._COUNTS[:2]]
-                steps, total = layers.sum(counts), layers.sum(sums)
-                steps, total = layers.cast(steps, param.dtype), layers.cast(total, param.dtype)
+                steps, total = tensor.sum(counts), tensor.sum(sums)
+                steps, total = tensor.cast(steps, param.dtype), tensor.cast(total, param.dtype)
                 block.append_op("elementwise_div", {"X": total, "Y": steps}, {"Out": value})
         return program

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock._src import layers
 from penstock._src.base.same_arguments import arguments_of
 from penstock._src.ir import framework
 from penstock._src.ir.variable import Variable
+from penstock._src.layers import arithmetic, tensor
 from penstock._src.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class DecoupledWeightDecay(_Base):
         with framework.program_guard(loss.block.program, startup_program):
             for param, grad, decay in self._decays(params_grads):
                 with param.block.program._optimized_guard([param, grad]), framework.name_scope("weight decay"):
-                    layers.assign(layers.elementwise_sub(param, decay), output=param)
+                    tensor.assign(arithmetic.elementwise_sub(param, decay), output=param)
         ops = self.apply_optimize(loss, startup_program, params_grads)
         return ops, params_grads
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE, OPTIMIZER
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.same_arguments import arguments_of
@@ -17,6 +16,7 @@ from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
 from penstock._src.ir.types import VarType, require_finite
 from penstock._src.ir.variable import Parameter
+from penstock._src.layers import creation
 from penstock._src.optimizer import clip
 from penstock._src.optimizer.base import Optimizer
 from penstock._src.parameters.regularizer import append_regularization_ops
@@ -236,7 +236,7 @@ def _lasting(name: str, value: float, dtype: str | VarType = "float32") -> Varia
     block = framework.default_main_program().global_block()
     if block.has_var(name):
         return block.var(name)
-    kept: Variable = layers.create_global_var([1], value, dtype, persistable=True, force_cpu=True, name=name)
+    kept: Variable = creation.create_global_var([1], value, dtype, persistable=True, force_cpu=True, name=name)
     return kept
 
 

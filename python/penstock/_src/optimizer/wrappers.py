@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock._src import layers
 from penstock._src.base.argument_texts import MINIMIZE
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import not_built, state_error
@@ -12,6 +11,7 @@ from penstock._src.base.same_arguments import arguments_of
 from penstock._src.ir import framework
 from penstock._src.ir.framework import program_guard
 from penstock._src.ir.program import OpRole
+from penstock._src.layers import arithmetic, comparison, control_flow, creation, tensor
 from penstock._src.optimizer.backward import names_of, require_loss
 from penstock._src.optimizer.base import Optimizer
 
@@ -186,20 +186,20 @@ class LookaheadOptimizer:
 
     def _move(self, main: Program, slow: Mapping[str, Variable]) -> None:
         def constant(name: str, value: float, dtype: str) -> Variable:
-            made: Variable = layers.create_global_var([1], value, dtype, persistable=True, name="lookahead_" + name)
+            made: Variable = creation.create_global_var([1], value, dtype, persistable=True, name="lookahead_" + name)
             return made
 
         period, step = constant("k", self.k, "int32"), constant("step", 0, "int32")
         alpha = constant("alpha", self.alpha, "float32")
-        layers.increment(step, value=1.0, in_place=True)
-        is_due = layers.equal(layers.elementwise_mod(step, period), layers.fill_constant([1], "int32", 0))
-        rest = layers.elementwise_sub(layers.fill_constant([1], "float32", 1.0), alpha)
-        with layers.Switch() as switch:
+        comparison.increment(step, value=1.0, in_place=True)
+        is_due = comparison.equal(arithmetic.elementwise_mod(step, period), tensor.fill_constant([1], "int32", 0))
+        rest = arithmetic.elementwise_sub(tensor.fill_constant([1], "float32", 1.0), alpha)
+        with control_flow.Switch() as switch:
             with switch.case(is_due):
                 for name, kept in slow.items():
                     fast = main.global_block().var(name)
-                    moved = layers.elementwise_add(
-                        layers.elementwise_mul(fast, alpha), layers.elementwise_mul(kept, rest)
+                    moved = arithmetic.elementwise_add(
+                        arithmetic.elementwise_mul(fast, alpha), arithmetic.elementwise_mul(kept, rest)
                     )
-                    layers.assign(moved, output=kept)
-                    layers.assign(moved, output=fast)
+                    tensor.assign(moved, output=kept)
+                    tensor.assign(moved, output=fast)

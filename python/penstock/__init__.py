@@ -49,7 +49,7 @@ if not TYPE_CHECKING:  # which would accept any name
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from penstock._src.names import facade
 
-        globals()[name] = facade.load(_LOADED_LATER[name], name, __name__)
+        globals()[name] = facade.load(_LOADED_LATER[name], name)
         return globals()[name]
 
 

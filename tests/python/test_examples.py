@@ -47,7 +47,7 @@ def _documented():
     """(name, object) of each function, class and method of ours that has a docstring of its own, once."""
     seen = set()
     for module in list(_modules()):  # all are imported before the first one is read
-        for name, thing in vars(module).items():
+        for name, thing in inspect.getmembers(module):
             if name.startswith("_") or getattr(thing, "__module__", None) != module.__name__:
                 continue
             if not (inspect.isfunction(thing) or inspect.isclass(thing)) or id(thing) in seen:

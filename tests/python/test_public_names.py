@@ -164,12 +164,17 @@ def test_the_table_has_or_refuses_each_name_of_fluid(name):
     assert public(API[name]) - has - refused == set()
 
 
-def test_modules_of_the_table_that_are_imported_later_are_imported_at_their_first_use():
-    later = [row.name for row in TABLE["fluid"] if "later" in row.words]
-    script = f"""
+def test_names_are_loaded_at_their_first_use():
+    script = """
 import sys, penstock.fluid as fluid
-loaded = [name for name in {later!r} if "penstock.fluid." + name in sys.modules]
-assert loaded == [], loaded
+def loaded(package):
+    return {name for name in sys.modules if name.startswith(package)}
+assert loaded("penstock.fluid.") | loaded("penstock._src.layers") | loaded("numpy") == set()
+assert {"layers", "contrib", "Executor"} <= set(dir(fluid)) and "layers" not in vars(fluid)
+assert fluid.layers.fc.__module__ == "penstock.fluid.layers.nn" and fluid.layers.fc is vars(fluid.layers)["fc"]
+assert "penstock._src.layers.nn" in sys.modules and loaded("penstock._src.layers.detection") == set()
+import penstock.fluid.data, penstock.fluid.layers.rnn
+assert callable(fluid.data) and callable(fluid.layers.rnn)  # which Python would replace by the modules of these names
 try:
     fluid.contib
 except AttributeError as error:
@@ -179,6 +184,5 @@ assert fluid.contrib.mixed_precision.decorate.__module__.startswith("penstock.fl
 from penstock.fluid import *
 assert incubate is fluid.incubate
 """
-    assert later == ["contrib", "incubate"]
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -57,8 +57,7 @@ def public_functions():
     """(qualified name, function), each function once."""
     seen = set()
     for _, module in gen_stubs.public_modules():
-        named = {name: getattr(module, name) for name in getattr(module, "__all__", ())}  # some are loaded by their use
-        for known_as, thing in {**vars(module), **named}.items():
+        for known_as, thing in inspect.getmembers(module):
             known = (inspect.isclass(thing) or inspect.isfunction(thing)) and not known_as.startswith("__")
             ours = known and thing.__module__.startswith("penstock")
             members = vars(thing).values() if ours and inspect.isclass(thing) else [thing] if ours else []

@@ -1,7 +1,9 @@
 """What the functions of C++ say about arguments that they do not take. None never crashes one."""
 
+import importlib
 import inspect
 import os
+import pkgutil
 import re
 import signal
 import socketserver
@@ -154,8 +156,9 @@ def test_errors_name_function_argument_and_value(fluid, call, text):
 
 def public_functions():
     """(name, function) of the functions and classes that the modules of Penstock have for users."""
-    import penstock.fluid.incubate.fleet.utils.utils  # noqa: F401
-
+    for one in pkgutil.walk_packages(penstock.__path__, "penstock."):
+        if one.name.startswith(("penstock.fluid", "penstock.hvd")):
+            importlib.import_module(one.name)
     found = {}
     for name, module in sorted(sys.modules.items()):
         if name.startswith(("penstock.fluid", "penstock.hvd")) and "._" not in name and not name.endswith(".operator"):

@@ -5,10 +5,10 @@
   .venv/bin/python tools/dev/gen_names.py --check    exit code 1 if one is out of date, or is not in the table
 
 The table is python/penstock/_src/names/public.tsv, a name a line: the public module, the name, the module that has it,
-and words: `all`: __all__ lists it; `elsewhere`: users see it as a name of another public module; `later`: a module that
-is imported when a script first uses it. A module without names has a line without a name. A module's docstring is its
-own: the generator keeps it. A package that has all names of __all__ of one of its modules, which are many, imports them
-by *, as Fluid's packages do.
+and words: `all`: __all__ lists it; `elsewhere`: users see it as a name of another public module. A module without names
+has a line without a name. A module's docstring is its own: the generator keeps it. The written modules import their
+names for type checkers only: facade.make loads a name when a script first uses it. A package that has all names of
+__all__ of one of its modules, which are many, imports them by *, as Fluid's packages do.
 """
 
 import argparse
@@ -24,6 +24,7 @@ PACKAGE = ROOT / "python" / "penstock"
 TABLE = PACKAGE / "_src" / "names" / "public.tsv"
 PUBLIC = ("fluid", "hvd")  # the packages that are written
 WIDTH = 118
+INDENT = "    "  # of the imports
 MANY = 8  # names
 
 Row = collections.namedtuple("Row", "module name source words")
@@ -70,13 +71,15 @@ def _listed(head, parts, brackets):
 
 
 def _import(source, rows):
-    """Returns the statement that imports rows of one source."""
+    """Returns the statements, of one line each where names are short, that import rows of one source."""
     names = []
     for row in sorted(rows, key=lambda row: _order(row.name)):
         names.append(f"{row.source.partition(':')[2] or row.name} as {row.name}")
     head = f"from penstock.{source} import " if source else "from penstock import "
-    line = head + ", ".join(names)
-    return line if len(line) <= WIDTH else _listed(head, names, "()")
+    width = WIDTH - len(INDENT) - len(head)
+    lines = textwrap.wrap(", ".join(one.replace(" ", "\0") for one in names), width, break_long_words=False)
+    lines = [line.replace("\0", " ").rstrip(",") for line in lines]
+    return "\n".join(INDENT + head + (line if len(line) <= width else f"(\n        {line},\n    )") for line in lines)
 
 
 def _whole_modules(module, modules):
@@ -96,33 +99,17 @@ def text_of(module, modules, docstring):
     by_star = set().union(*whole.values())
     sources = collections.defaultdict(list)
     for row in rows:
-        if row.name not in by_star:
+        if row.name not in by_star and row.name != "__getattr__":  # a type checker would accept any name
             sources[row.source.partition(":")[0]].append(row)
-    sources.setdefault("_src.names", []).append(Row(module, "facade", "_src.names", []))
-    dynamic = [row for row in rows if row.name == "__getattr__"]  # a type checker would accept any name
-    later = [row for row in rows if "later" in row.words]
-    for row in dynamic + later:
-        sources[row.source].remove(row)
-    imports = [_import(source, found) for source, found in sorted(sources.items()) if found]
-    imports = [one.replace("facade as facade", "facade") for one in imports]
-    imports += [f"from penstock.{name} import *" for name in whole]
-    imports += ["\nif facade.TYPE_CHECKING:\n    " + _import(later[0].source, later)] if later else []
-    imports += ["\nif not facade.TYPE_CHECKING:\n    " + _import(row.source, [row]) for row in dynamic]
+    imports = [_import(source, found) for source, found in sorted(sources.items())]
+    imports += [f"{INDENT}from penstock.{name} import *" for name in whole]
     listed = sorted(row.name for row in rows if "all" in row.words)
-    elsewhere = sorted(row.name for row in rows if "elsewhere" in row.words)
-    make = "facade.make(__name__"
-    if later:
-        make += f", later={[row.name for row in later]!r}"
-    if elsewhere and elsewhere == listed:
-        make += ", elsewhere=__all__)"
-    elif elsewhere:
-        make = _listed(make + ", elsewhere=", [repr(name) for name in elsewhere], "()") + ")"
-    else:
-        make += ")"
+    head = ["from penstock._src.names import facade"]
+    head += ["\nif facade.TYPE_CHECKING:", *imports] if imports else []
     parts = [
-        '"""{}"""\n\n# Written by tools/dev/gen_names.py.\n{}\n'.format(docstring, "\n".join(imports)),
+        '"""{}"""\n\n# Written by tools/dev/gen_names.py.\n{}\n'.format(docstring, "\n".join(head)),
         _listed("__all__ = ", [repr(name) for name in listed], "[]") + "\n",
-        make + "\n",
+        "facade.make(__name__)\n",
     ]
     return "\n".join(parts)
 

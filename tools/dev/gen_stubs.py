@@ -43,7 +43,7 @@ def without_annotations():
     return [
         f"{module_name}.{name}"
         for module_name, module in public_modules()
-        for name, thing in vars(module).items()
+        for name, thing in inspect.getmembers(module)
         if not name.startswith("__") and not _is_annotated(thing)
     ]
 

@@ -3,13 +3,14 @@ CompiledProgram adds only this: runs on several places, with a feed and a result
 between trainers."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.executor.build_options import (
-    BuildStrategy as BuildStrategy, ExecutionStrategy as ExecutionStrategy,
-)
-from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
 from penstock._src.names import facade
-from penstock.fluid import core as core, framework as framework
+
+if facade.TYPE_CHECKING:
+    from penstock._src.executor.build_options import BuildStrategy as BuildStrategy
+    from penstock._src.executor.build_options import ExecutionStrategy as ExecutionStrategy
+    from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
+    from penstock.fluid import core as core, framework as framework
 
 __all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
 
-facade.make(__name__, elsewhere=('core', 'framework'))
+facade.make(__name__)

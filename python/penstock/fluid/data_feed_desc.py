@@ -1,8 +1,10 @@
 """DataFeedDesc: a description of MultiSlot text in a file, in protobuf's text format."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.dataset.data_feed_desc import DataFeedDesc as DataFeedDesc
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.dataset.data_feed_desc import DataFeedDesc as DataFeedDesc
 
 __all__ = ['DataFeedDesc']
 

@@ -2,16 +2,15 @@
 this by the program itself; here the settings are kept to be read again."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.executor.device_worker import (
-    DOWNPOUR as DOWNPOUR, NO_PSLIB as NO_PSLIB, DeviceWorker as DeviceWorker,
-    DeviceWorkerFactory as DeviceWorkerFactory, Hogwild as Hogwild, Section as Section,
-)
-from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
 
-if not facade.TYPE_CHECKING:
-    from penstock._src.executor.device_worker import __getattr__ as __getattr__
+if facade.TYPE_CHECKING:
+    from penstock._src.executor.device_worker import DOWNPOUR as DOWNPOUR, NO_PSLIB as NO_PSLIB
+    from penstock._src.executor.device_worker import DeviceWorker as DeviceWorker
+    from penstock._src.executor.device_worker import DeviceWorkerFactory as DeviceWorkerFactory, Hogwild as Hogwild
+    from penstock._src.executor.device_worker import Section as Section
+    from penstock._src.ir.program import Program as Program
 
 __all__ = ['DeviceWorker', 'DeviceWorkerFactory', 'Hogwild', 'Section']
 
-facade.make(__name__, elsewhere=('Program',))
+facade.make(__name__)

@@ -4,15 +4,14 @@ Its names can be imported, because scripts import them beside those for programs
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.imperative.package import (
-    Env as Env, ParallelEnv as ParallelEnv, disable_dygraph as disable_dygraph,
-    disable_imperative as disable_imperative, enable_dygraph as enable_dygraph,
-    enable_imperative as enable_imperative, enabled as enabled,
-)
 from penstock._src.names import facade
 
-if not facade.TYPE_CHECKING:
-    from penstock._src.imperative.package import __getattr__ as __getattr__
+if facade.TYPE_CHECKING:
+    from penstock._src.imperative.package import Env as Env, ParallelEnv as ParallelEnv
+    from penstock._src.imperative.package import disable_dygraph as disable_dygraph
+    from penstock._src.imperative.package import disable_imperative as disable_imperative
+    from penstock._src.imperative.package import enable_dygraph as enable_dygraph
+    from penstock._src.imperative.package import enable_imperative as enable_imperative, enabled as enabled
 
 __all__ = [
     'Env', 'ParallelEnv', 'disable_dygraph', 'disable_imperative', 'enable_dygraph', 'enable_imperative', 'enabled',

@@ -2,16 +2,20 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock._src.parameters.initializer import (
-    MSRA as MSRA, VALUES_MAX as VALUES_MAX, Bilinear as Bilinear, BilinearInitializer as BilinearInitializer,
-    Constant as Constant, ConstantInitializer as ConstantInitializer, Initializer as Initializer,
-    MSRAInitializer as MSRAInitializer, Normal as Normal, NormalInitializer as NormalInitializer,
-    NumpyArrayInitializer as NumpyArrayInitializer, TruncatedNormal as TruncatedNormal,
-    TruncatedNormalInitializer as TruncatedNormalInitializer, Uniform as Uniform,
-    UniformInitializer as UniformInitializer, Xavier as Xavier, XavierInitializer as XavierInitializer,
-    init_on_cpu as init_on_cpu,
-)
-from penstock.fluid import unique_name as unique_name
+
+if facade.TYPE_CHECKING:
+    from penstock._src.parameters.initializer import MSRA as MSRA, VALUES_MAX as VALUES_MAX, Bilinear as Bilinear
+    from penstock._src.parameters.initializer import BilinearInitializer as BilinearInitializer, Constant as Constant
+    from penstock._src.parameters.initializer import ConstantInitializer as ConstantInitializer
+    from penstock._src.parameters.initializer import Initializer as Initializer, MSRAInitializer as MSRAInitializer
+    from penstock._src.parameters.initializer import Normal as Normal, NormalInitializer as NormalInitializer
+    from penstock._src.parameters.initializer import NumpyArrayInitializer as NumpyArrayInitializer
+    from penstock._src.parameters.initializer import TruncatedNormal as TruncatedNormal
+    from penstock._src.parameters.initializer import TruncatedNormalInitializer as TruncatedNormalInitializer
+    from penstock._src.parameters.initializer import Uniform as Uniform, UniformInitializer as UniformInitializer
+    from penstock._src.parameters.initializer import Xavier as Xavier, XavierInitializer as XavierInitializer
+    from penstock._src.parameters.initializer import init_on_cpu as init_on_cpu
+    from penstock.fluid import unique_name as unique_name
 
 __all__ = [
     'Bilinear', 'BilinearInitializer', 'Constant', 'ConstantInitializer', 'MSRA', 'MSRAInitializer', 'Normal',
@@ -19,4 +23,4 @@ __all__ = [
     'UniformInitializer', 'Xavier', 'XavierInitializer',
 ]
 
-facade.make(__name__, elsewhere=('unique_name',))
+facade.make(__name__)

@@ -1,16 +1,16 @@
 """LayerHelper: the functions that all layers share: names, parameters, temporaries, bias and activation."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.layers.helper import (
-    LayerHelper as LayerHelper, describe as describe, require_name as require_name,
-    require_variables as require_variables,
-)
-from penstock._src.layers.helper_base import LayerHelperBase as LayerHelperBase
 from penstock._src.names import facade
-from penstock._src.parameters.initializer import Constant as Constant
-from penstock._src.parameters.param_attr import ParamAttr as ParamAttr
-from penstock.fluid import unique_name as unique_name
+
+if facade.TYPE_CHECKING:
+    from penstock._src.layers.helper import LayerHelper as LayerHelper, describe as describe
+    from penstock._src.layers.helper import require_name as require_name, require_variables as require_variables
+    from penstock._src.layers.helper_base import LayerHelperBase as LayerHelperBase
+    from penstock._src.parameters.initializer import Constant as Constant
+    from penstock._src.parameters.param_attr import ParamAttr as ParamAttr
+    from penstock.fluid import unique_name as unique_name
 
 __all__ = ['LayerHelper']
 
-facade.make(__name__, elsewhere=('Constant', 'LayerHelperBase', 'ParamAttr', 'unique_name'))
+facade.make(__name__)

@@ -1,12 +1,13 @@
 """Functions that create tensors of sequences of different lengths."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.ir.lod_tensor import (
-    create_lod_tensor as create_lod_tensor, create_random_int_lodtensor as create_random_int_lodtensor,
-)
 from penstock._src.names import facade
-from penstock.fluid import core as core
+
+if facade.TYPE_CHECKING:
+    from penstock._src.ir.lod_tensor import create_lod_tensor as create_lod_tensor
+    from penstock._src.ir.lod_tensor import create_random_int_lodtensor as create_random_int_lodtensor
+    from penstock.fluid import core as core
 
 __all__ = ['create_lod_tensor', 'create_random_int_lodtensor']
 
-facade.make(__name__, elsewhere=('core',))
+facade.make(__name__)

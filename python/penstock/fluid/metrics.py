@@ -8,14 +8,15 @@
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.metrics.auc import Auc as Auc
-from penstock._src.metrics.detection_map import DetectionMAP as DetectionMAP
-from penstock._src.metrics.metric_base import MetricBase as MetricBase
-from penstock._src.metrics.metrics import (
-    Accuracy as Accuracy, CompositeMetric as CompositeMetric, Precision as Precision, Recall as Recall,
-)
-from penstock._src.metrics.sequence_metrics import ChunkEvaluator as ChunkEvaluator, EditDistance as EditDistance
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.metrics.auc import Auc as Auc
+    from penstock._src.metrics.detection_map import DetectionMAP as DetectionMAP
+    from penstock._src.metrics.metric_base import MetricBase as MetricBase
+    from penstock._src.metrics.metrics import Accuracy as Accuracy, CompositeMetric as CompositeMetric
+    from penstock._src.metrics.metrics import Precision as Precision, Recall as Recall
+    from penstock._src.metrics.sequence_metrics import ChunkEvaluator as ChunkEvaluator, EditDistance as EditDistance
 
 __all__ = [
     'Accuracy', 'Auc', 'ChunkEvaluator', 'CompositeMetric', 'DetectionMAP', 'EditDistance', 'MetricBase', 'Precision',

@@ -1,13 +1,15 @@
 """Operator: runs single ops in a scope, as Fluid's op tests do."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.executor.single_op import (
-    DynamicRecurrentOp as DynamicRecurrentOp, OpDescCreationMethod as OpDescCreationMethod, Operator as Operator,
-    OperatorFactory as OperatorFactory, get_all_op_protos as get_all_op_protos,
-)
 from penstock._src.names import facade
-from penstock.fluid.proto import framework_pb2 as framework_pb2
+
+if facade.TYPE_CHECKING:
+    from penstock._src.executor.single_op import DynamicRecurrentOp as DynamicRecurrentOp
+    from penstock._src.executor.single_op import OpDescCreationMethod as OpDescCreationMethod, Operator as Operator
+    from penstock._src.executor.single_op import OperatorFactory as OperatorFactory
+    from penstock._src.executor.single_op import get_all_op_protos as get_all_op_protos
+    from penstock.fluid.proto import framework_pb2 as framework_pb2
 
 __all__ = ['OpDescCreationMethod', 'Operator', 'OperatorFactory', 'get_all_op_protos']
 
-facade.make(__name__, elsewhere=('framework_pb2',))
+facade.make(__name__)

@@ -2,10 +2,13 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock._src.parameters.initializer import Constant as Constant, Initializer as Initializer, Xavier as Xavier
-from penstock._src.parameters.param_attr import ParamAttr as ParamAttr, WeightNormParamAttr as WeightNormParamAttr
-from penstock._src.parameters.regularizer import WeightDecayRegularizer as WeightDecayRegularizer
+
+if facade.TYPE_CHECKING:
+    from penstock._src.parameters.initializer import Constant as Constant, Initializer as Initializer
+    from penstock._src.parameters.initializer import Xavier as Xavier
+    from penstock._src.parameters.param_attr import ParamAttr as ParamAttr, WeightNormParamAttr as WeightNormParamAttr
+    from penstock._src.parameters.regularizer import WeightDecayRegularizer as WeightDecayRegularizer
 
 __all__ = ['ParamAttr', 'WeightNormParamAttr']
 
-facade.make(__name__, elsewhere=('Constant', 'Initializer', 'WeightDecayRegularizer', 'Xavier'))
+facade.make(__name__)

@@ -2,11 +2,12 @@
 classes here only store them."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.executor.trainer_desc import (
-    DistMultiTrainer as DistMultiTrainer, MultiTrainer as MultiTrainer, PipelineTrainer as PipelineTrainer,
-    TrainerDesc as TrainerDesc,
-)
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.executor.trainer_desc import DistMultiTrainer as DistMultiTrainer
+    from penstock._src.executor.trainer_desc import MultiTrainer as MultiTrainer, PipelineTrainer as PipelineTrainer
+    from penstock._src.executor.trainer_desc import TrainerDesc as TrainerDesc
 
 __all__ = ['TrainerDesc']
 

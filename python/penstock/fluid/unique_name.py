@@ -2,12 +2,12 @@
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.ir.unique_name import (
-    UniqueNameGenerator as UniqueNameGenerator, generate as generate,
-    generate_with_ignorable_key as generate_with_ignorable_key, generator as generator, guard as guard,
-    switch as switch,
-)
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.ir.unique_name import UniqueNameGenerator as UniqueNameGenerator, generate as generate
+    from penstock._src.ir.unique_name import generate_with_ignorable_key as generate_with_ignorable_key
+    from penstock._src.ir.unique_name import generator as generator, guard as guard, switch as switch
 
 __all__ = ['generate', 'guard', 'switch']
 

@@ -1,10 +1,11 @@
 """Decorators that keep a function's signature."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.base.wrapped_decorator import (
-    signature_safe_contextmanager as signature_safe_contextmanager, wrap_decorator as wrap_decorator,
-)
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.base.wrapped_decorator import signature_safe_contextmanager as signature_safe_contextmanager
+    from penstock._src.base.wrapped_decorator import wrap_decorator as wrap_decorator
 
 __all__ = ['signature_safe_contextmanager', 'wrap_decorator']
 

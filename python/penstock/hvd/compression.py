@@ -1,8 +1,10 @@
 """Compression of arrays that ranks exchange."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.hvd.compression import Compression as Compression
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.hvd.compression import Compression as Compression
 
 __all__ = ['Compression']
 

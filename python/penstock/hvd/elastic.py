@@ -4,11 +4,10 @@ The module can be imported, because scripts import it beside the rest; any use r
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.hvd.elastic import __path__ as __path__
 from penstock._src.names import facade
 
-if not facade.TYPE_CHECKING:
-    from penstock._src.hvd.elastic import __getattr__ as __getattr__
+if facade.TYPE_CHECKING:
+    from penstock._src.hvd.elastic import __path__ as __path__
 
 __all__ = []
 

@@ -235,8 +235,11 @@ _NOT_GUARDED = frozenset(
 
 def guard_modules(modules: list[ModuleType]) -> None:
     """Gives the public functions and methods of modules errors that name a wrong argument, in all modules that have
-    them. They replace Python's TypeErrors and AttributeErrors, which are about some value inside Penstock."""
-    guards = {}
+    them. They replace Python's TypeErrors and AttributeErrors, which are about some value inside Penstock.
+
+    Modules of the implementation that were imported before these have none of their functions.
+    """
+    guards, holders = {}, {module.__name__ for module in modules}
     for module in modules:
         if module.__name__ in _NOT_GUARDED:
             continue
@@ -248,7 +251,7 @@ def guard_modules(modules: list[ModuleType]) -> None:
             elif isinstance(thing, type) and not issubclass(thing, (BaseException, enum.Enum)):
                 _guard_methods(thing)
     for name, module in list(sys.modules.items()):
-        if name.startswith("penstock.") and module is not None:
+        if name in holders or name.startswith("penstock.") and not name.startswith("penstock._src.") and module:
             named = vars(module)
             named.update(
                 [

@@ -2,7 +2,9 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock.fluid.incubate import data_generator as data_generator, fleet as fleet
+
+if facade.TYPE_CHECKING:
+    from penstock.fluid.incubate import data_generator as data_generator, fleet as fleet
 
 __all__ = ['data_generator', 'fleet']
 

@@ -10,11 +10,12 @@
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.data.generator import (
-    DataGenerator as DataGenerator, MultiSlotDataGenerator as MultiSlotDataGenerator,
-    MultiSlotStringDataGenerator as MultiSlotStringDataGenerator,
-)
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.data.generator import DataGenerator as DataGenerator
+    from penstock._src.data.generator import MultiSlotDataGenerator as MultiSlotDataGenerator
+    from penstock._src.data.generator import MultiSlotStringDataGenerator as MultiSlotStringDataGenerator
 
 __all__ = ['MultiSlotDataGenerator', 'MultiSlotStringDataGenerator']
 

@@ -2,7 +2,9 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock.fluid.proto import framework_pb2 as framework_pb2
+
+if facade.TYPE_CHECKING:
+    from penstock.fluid.proto import framework_pb2 as framework_pb2
 
 __all__ = []
 

@@ -8,10 +8,11 @@ DistributeTranspiler with config.mode = 'collective' is the same.
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock._src.transpile.collective import (
-    Collective as Collective, GradAllReduce as GradAllReduce, LocalSGD as LocalSGD,
-    SingleProcessMultiThread as SingleProcessMultiThread,
-)
+
+if facade.TYPE_CHECKING:
+    from penstock._src.transpile.collective import Collective as Collective, GradAllReduce as GradAllReduce
+    from penstock._src.transpile.collective import LocalSGD as LocalSGD
+    from penstock._src.transpile.collective import SingleProcessMultiThread as SingleProcessMultiThread
 
 __all__ = ['GradAllReduce', 'LocalSGD', 'SingleProcessMultiThread']
 

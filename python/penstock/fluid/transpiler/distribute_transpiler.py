@@ -9,21 +9,21 @@ Several main programs with one startup program train in one job (_job_programs.p
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
-from penstock._src.transpile.addresses import addresses_of as addresses_of
-from penstock._src.transpile.config import (
-    DistributedMode as DistributedMode, DistributeTranspilerConfig as DistributeTranspilerConfig,
-)
-from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
-from penstock._src.transpile.server_config import ServerRuntimeConfig as ServerRuntimeConfig
-from penstock._src.transpile.slices import (
-    VarBlock as VarBlock, same_or_split_var as same_or_split_var, slice_variable as slice_variable,
-)
-from penstock.fluid import framework as framework
+
+if facade.TYPE_CHECKING:
+    from penstock._src.ir.program import Program as Program
+    from penstock._src.transpile.addresses import addresses_of as addresses_of
+    from penstock._src.transpile.config import DistributedMode as DistributedMode
+    from penstock._src.transpile.config import DistributeTranspilerConfig as DistributeTranspilerConfig
+    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
+    from penstock._src.transpile.server_config import ServerRuntimeConfig as ServerRuntimeConfig
+    from penstock._src.transpile.slices import VarBlock as VarBlock, same_or_split_var as same_or_split_var
+    from penstock._src.transpile.slices import slice_variable as slice_variable
+    from penstock.fluid import framework as framework
 
 __all__ = [
     'DistributeTranspiler', 'DistributeTranspilerConfig', 'DistributedMode', 'ServerRuntimeConfig', 'slice_variable',
 ]
 
-facade.make(__name__, elsewhere=('Program', 'framework'))
+facade.make(__name__)

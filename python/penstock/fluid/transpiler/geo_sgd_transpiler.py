@@ -8,9 +8,11 @@ transpile() replaces the contents of both programs by the trainer's.
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
-from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler as GeoSgdTranspiler
+
+if facade.TYPE_CHECKING:
+    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
+    from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler as GeoSgdTranspiler
 
 __all__ = ['GeoSgdTranspiler']
 
-facade.make(__name__, elsewhere=('DistributeTranspiler',))
+facade.make(__name__)

@@ -9,12 +9,13 @@ that are fed, kept between steps, sent or received are not changed, so the funct
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
-from penstock._src.transpile.memory_optimization import (
-    memory_optimize as memory_optimize, release_memory as release_memory,
-)
+
+if facade.TYPE_CHECKING:
+    from penstock._src.ir.program import Program as Program
+    from penstock._src.transpile.memory_optimization import memory_optimize as memory_optimize
+    from penstock._src.transpile.memory_optimization import release_memory as release_memory
 
 __all__ = ['memory_optimize', 'release_memory']
 
-facade.make(__name__, elsewhere=('Program',))
+facade.make(__name__)

@@ -13,10 +13,11 @@ plan computes the placement itself; a direct call returns the same.
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock._src.transpile.ps_dispatcher import (
-    HashName as HashName, PSDispatcher as PSDispatcher, RoundRobin as RoundRobin, SizeBalanced as SizeBalanced,
-    check as check, choose as choose,
-)
+
+if facade.TYPE_CHECKING:
+    from penstock._src.transpile.ps_dispatcher import HashName as HashName, PSDispatcher as PSDispatcher
+    from penstock._src.transpile.ps_dispatcher import RoundRobin as RoundRobin, SizeBalanced as SizeBalanced
+    from penstock._src.transpile.ps_dispatcher import check as check, choose as choose
 
 __all__ = ['HashName', 'PSDispatcher', 'RoundRobin', 'SizeBalanced']
 

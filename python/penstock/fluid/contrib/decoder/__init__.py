@@ -1,13 +1,14 @@
 """Decoders whose step is described once, by a StateCell, for training and for beam search."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.contrib.beam_search_decoder import (
-    BeamSearchDecoder as BeamSearchDecoder, TrainingDecoder as TrainingDecoder,
-)
-from penstock._src.contrib.state_cell import InitState as InitState, StateCell as StateCell
 from penstock._src.names import facade
-from penstock.fluid.contrib.decoder import beam_search_decoder as beam_search_decoder
+
+if facade.TYPE_CHECKING:
+    from penstock._src.contrib.beam_search_decoder import BeamSearchDecoder as BeamSearchDecoder
+    from penstock._src.contrib.beam_search_decoder import TrainingDecoder as TrainingDecoder
+    from penstock._src.contrib.state_cell import InitState as InitState, StateCell as StateCell
+    from penstock.fluid.contrib.decoder import beam_search_decoder as beam_search_decoder
 
 __all__ = ['BeamSearchDecoder', 'InitState', 'StateCell', 'TrainingDecoder']
 
-facade.make(__name__, elsewhere=__all__)
+facade.make(__name__)

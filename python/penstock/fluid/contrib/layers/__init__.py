@@ -2,12 +2,14 @@
 too."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.contrib.metric import ctr_metric_bundle as ctr_metric_bundle
-from penstock._src.contrib.rnn import basic_gru as basic_gru, basic_lstm as basic_lstm
-from penstock._src.layers.rnn_units import BasicGRUUnit as BasicGRUUnit, BasicLSTMUnit as BasicLSTMUnit
 from penstock._src.names import facade
-from penstock.fluid.contrib.layers import metric_op as metric_op, nn as nn, rnn_impl as rnn_impl
-from penstock.fluid.contrib.layers.nn import *
+
+if facade.TYPE_CHECKING:
+    from penstock._src.contrib.metric import ctr_metric_bundle as ctr_metric_bundle
+    from penstock._src.contrib.rnn import basic_gru as basic_gru, basic_lstm as basic_lstm
+    from penstock._src.layers.rnn_units import BasicGRUUnit as BasicGRUUnit, BasicLSTMUnit as BasicLSTMUnit
+    from penstock.fluid.contrib.layers import metric_op as metric_op, nn as nn, rnn_impl as rnn_impl
+    from penstock.fluid.contrib.layers.nn import *
 
 __all__ = [
     'BasicGRUUnit', 'BasicLSTMUnit', 'basic_gru', 'basic_lstm', 'ctr_metric_bundle', 'fused_elemwise_activation',
@@ -15,4 +17,4 @@ __all__ = [
     'sequence_topk_avg_pooling', 'shuffle_batch', 'tdm_child', 'tdm_sampler', 'tree_conv', 'var_conv_2d',
 ]
 
-facade.make(__name__, elsewhere=__all__)
+facade.make(__name__)

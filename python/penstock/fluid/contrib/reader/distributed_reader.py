@@ -1,8 +1,10 @@
 """distributed_batch_reader divides batches among trainers."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.data.distributed_reader import distributed_batch_reader as distributed_batch_reader
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.data.distributed_reader import distributed_batch_reader as distributed_batch_reader
 
 __all__ = ['distributed_batch_reader']
 

@@ -1,19 +1,25 @@
 """fluid.contrib.utils: many files of a Hadoop file system at once, and tables of a job with pservers outside it."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.contrib.hdfs_utils import multi_download as multi_download, multi_upload as multi_upload
-from penstock._src.contrib.lookup_table_utils import (
-    convert_dist_to_sparse_program as convert_dist_to_sparse_program,
-    load_persistables_for_increment as load_persistables_for_increment,
-    load_persistables_for_inference as load_persistables_for_inference,
-)
-from penstock._src.fleet.hdfs import HDFSClient as HDFSClient
 from penstock._src.names import facade
-from penstock.fluid.contrib.utils import hdfs_utils as hdfs_utils, lookup_table_utils as lookup_table_utils
+
+if facade.TYPE_CHECKING:
+    from penstock._src.contrib.hdfs_utils import multi_download as multi_download, multi_upload as multi_upload
+    from penstock._src.contrib.lookup_table_utils import (
+        convert_dist_to_sparse_program as convert_dist_to_sparse_program,
+    )
+    from penstock._src.contrib.lookup_table_utils import (
+        load_persistables_for_increment as load_persistables_for_increment,
+    )
+    from penstock._src.contrib.lookup_table_utils import (
+        load_persistables_for_inference as load_persistables_for_inference,
+    )
+    from penstock._src.fleet.hdfs import HDFSClient as HDFSClient
+    from penstock.fluid.contrib.utils import hdfs_utils as hdfs_utils, lookup_table_utils as lookup_table_utils
 
 __all__ = [
     'HDFSClient', 'convert_dist_to_sparse_program', 'load_persistables_for_increment',
     'load_persistables_for_inference', 'multi_download', 'multi_upload',
 ]
 
-facade.make(__name__, elsewhere=__all__)
+facade.make(__name__)

@@ -2,21 +2,27 @@
 pservers that begin from them."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.contrib.lookup_table_utils import (
-    convert_dist_to_sparse_program as convert_dist_to_sparse_program, get_inference_model as get_inference_model,
-    load_persistables_for_increment as load_persistables_for_increment,
-    load_persistables_for_inference as load_persistables_for_inference,
-)
-from penstock._src.executor.scopes import global_scope as global_scope
-from penstock._src.io.inference_model import (
-    append_fetch_ops as append_fetch_ops, prepend_feed_ops as prepend_feed_ops,
-)
-from penstock._src.ir.program import Program as Program
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.contrib.lookup_table_utils import (
+        convert_dist_to_sparse_program as convert_dist_to_sparse_program,
+    )
+    from penstock._src.contrib.lookup_table_utils import get_inference_model as get_inference_model
+    from penstock._src.contrib.lookup_table_utils import (
+        load_persistables_for_increment as load_persistables_for_increment,
+    )
+    from penstock._src.contrib.lookup_table_utils import (
+        load_persistables_for_inference as load_persistables_for_inference,
+    )
+    from penstock._src.executor.scopes import global_scope as global_scope
+    from penstock._src.io.inference_model import append_fetch_ops as append_fetch_ops
+    from penstock._src.io.inference_model import prepend_feed_ops as prepend_feed_ops
+    from penstock._src.ir.program import Program as Program
 
 __all__ = [
     'convert_dist_to_sparse_program', 'get_inference_model', 'load_persistables_for_increment',
     'load_persistables_for_inference',
 ]
 
-facade.make(__name__, elsewhere=('Program', 'append_fetch_ops', 'global_scope', 'prepend_feed_ops'))
+facade.make(__name__)

@@ -19,7 +19,9 @@ Submodules are imported by their names: base.role_maker, parameter_server.distri
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock.fluid.incubate.fleet import base as base, utils as utils
+
+if facade.TYPE_CHECKING:
+    from penstock.fluid.incubate.fleet import base as base, utils as utils
 
 __all__ = []
 

@@ -2,7 +2,9 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock._src.transpile.checkport import _pause as _pause, wait_server_ready as wait_server_ready
+
+if facade.TYPE_CHECKING:
+    from penstock._src.transpile.checkport import _pause as _pause, wait_server_ready as wait_server_ready
 
 __all__ = ['wait_server_ready']
 

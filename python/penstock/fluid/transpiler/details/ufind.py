@@ -2,7 +2,9 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock._src.transpile.ufind import UnionFind as UnionFind
+
+if facade.TYPE_CHECKING:
+    from penstock._src.transpile.ufind import UnionFind as UnionFind
 
 __all__ = ['UnionFind']
 

@@ -5,13 +5,14 @@
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.ir.types import VarDesc as VarDesc
 from penstock._src.names import facade
-from penstock._src.transpile.vars_distributed import (
-    VarDistributed as VarDistributed, VarsDistributed as VarsDistributed, VarStruct as VarStruct,
-    overview_of as overview_of,
-)
+
+if facade.TYPE_CHECKING:
+    from penstock._src.ir.types import VarDesc as VarDesc
+    from penstock._src.transpile.vars_distributed import VarDistributed as VarDistributed
+    from penstock._src.transpile.vars_distributed import VarsDistributed as VarsDistributed, VarStruct as VarStruct
+    from penstock._src.transpile.vars_distributed import overview_of as overview_of
 
 __all__ = ['VarDistributed', 'VarStruct', 'VarsDistributed']
 
-facade.make(__name__, elsewhere=('VarDesc',))
+facade.make(__name__)

@@ -2,7 +2,9 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock.fluid.incubate.fleet.base import fleet_base as fleet_base, mode as mode, role_maker as role_maker
+
+if facade.TYPE_CHECKING:
+    from penstock.fluid.incubate.fleet.base import fleet_base as fleet_base, mode as mode, role_maker as role_maker
 
 __all__ = []
 

@@ -1,11 +1,14 @@
 """Fleet and DistributedOptimizer: the interface of every kind of fleet."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.fleet.base import DistributedOptimizer as DistributedOptimizer, Fleet as Fleet, part_of as part_of
 from penstock._src.names import facade
-from penstock.fluid.incubate.fleet.base.mode import Mode as Mode
-from penstock.fluid.incubate.fleet.base.role_maker import RoleMakerBase as RoleMakerBase
+
+if facade.TYPE_CHECKING:
+    from penstock._src.fleet.base import DistributedOptimizer as DistributedOptimizer, Fleet as Fleet
+    from penstock._src.fleet.base import part_of as part_of
+    from penstock.fluid.incubate.fleet.base.mode import Mode as Mode
+    from penstock.fluid.incubate.fleet.base.role_maker import RoleMakerBase as RoleMakerBase
 
 __all__ = ['DistributedOptimizer', 'Fleet', 'Mode']
 
-facade.make(__name__, elsewhere=('Mode', 'RoleMakerBase'))
+facade.make(__name__)

@@ -1,8 +1,10 @@
 """The implementations of Fleet."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.fleet.mode import Mode as Mode
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.fleet.mode import Mode as Mode
 
 __all__ = ['Mode']
 

@@ -2,7 +2,9 @@
 
 # Written by tools/dev/gen_names.py.
 from penstock._src.names import facade
-from penstock.fluid.incubate.fleet.utils import hdfs as hdfs
+
+if facade.TYPE_CHECKING:
+    from penstock.fluid.incubate.fleet.utils import hdfs as hdfs
 
 __all__ = []
 

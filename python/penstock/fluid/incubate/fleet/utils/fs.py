@@ -1,8 +1,10 @@
 """File systems with Fluid's interface."""
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.fleet.fs import BDFS as BDFS, FS as FS, LocalFS as LocalFS
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.fleet.fs import BDFS as BDFS, FS as FS, LocalFS as LocalFS
 
 __all__ = ['BDFS', 'FS', 'LocalFS']
 

@@ -5,8 +5,10 @@
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.fleet.hdfs import HDFSClient as HDFSClient
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.fleet.hdfs import HDFSClient as HDFSClient
 
 __all__ = ['HDFSClient']
 

@@ -9,8 +9,11 @@ It authenticates nobody: use it within a network whose machines trust each other
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.fleet.http_server import KVHandler as KVHandler, KVHTTPServer as KVHTTPServer, KVServer as KVServer
 from penstock._src.names import facade
+
+if facade.TYPE_CHECKING:
+    from penstock._src.fleet.http_server import KVHandler as KVHandler, KVHTTPServer as KVHTTPServer
+    from penstock._src.fleet.http_server import KVServer as KVServer
 
 __all__ = ['KVHTTPServer', 'KVHandler', 'KVServer']
 

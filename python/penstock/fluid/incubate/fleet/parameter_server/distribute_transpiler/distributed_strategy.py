@@ -5,20 +5,21 @@
 """
 
 # Written by tools/dev/gen_names.py.
-from penstock._src.fleet.runtime_config import TrainerRuntimeConfig as TrainerRuntimeConfig
-from penstock._src.fleet.strategies import (
-    AsyncStrategy as AsyncStrategy, DistributedStrategy as DistributedStrategy, GeoStrategy as GeoStrategy,
-    HalfAsyncStrategy as HalfAsyncStrategy, StrategyFactory as StrategyFactory, SyncStrategy as SyncStrategy,
-)
 from penstock._src.names import facade
-from penstock._src.transpile.config import (
-    DistributedMode as DistributedMode, DistributeTranspilerConfig as DistributeTranspilerConfig,
-)
-from penstock._src.transpile.server_config import ServerRuntimeConfig as ServerRuntimeConfig
+
+if facade.TYPE_CHECKING:
+    from penstock._src.fleet.runtime_config import TrainerRuntimeConfig as TrainerRuntimeConfig
+    from penstock._src.fleet.strategies import AsyncStrategy as AsyncStrategy
+    from penstock._src.fleet.strategies import DistributedStrategy as DistributedStrategy, GeoStrategy as GeoStrategy
+    from penstock._src.fleet.strategies import HalfAsyncStrategy as HalfAsyncStrategy
+    from penstock._src.fleet.strategies import StrategyFactory as StrategyFactory, SyncStrategy as SyncStrategy
+    from penstock._src.transpile.config import DistributedMode as DistributedMode
+    from penstock._src.transpile.config import DistributeTranspilerConfig as DistributeTranspilerConfig
+    from penstock._src.transpile.server_config import ServerRuntimeConfig as ServerRuntimeConfig
 
 __all__ = [
     'AsyncStrategy', 'DistributedStrategy', 'GeoStrategy', 'HalfAsyncStrategy', 'StrategyFactory', 'SyncStrategy',
     'TrainerRuntimeConfig',
 ]
 
-facade.make(__name__, elsewhere=('DistributeTranspilerConfig', 'DistributedMode', 'ServerRuntimeConfig'))
+facade.make(__name__)

@@ -89,6 +89,10 @@ def test_a_strict_checker_accepts_a_script(tmp_path):
 
 WRONG = [  # (what the sample says, what is wrong, the error)
     ("size=width", "size='wide'", 'Argument "size" to "fc" has incompatible type "str"'),
+    ("num_filters=8", "num_filters='8'", 'Argument "num_filters" has incompatible type "str"'),
+    ("pool_size=2)", "pool_length=2)", 'Unexpected keyword argument "pool_length"'),
+    ('larger, act="relu")', "larger, 1, 2)", 'Argument 4 has incompatible type "int"'),
+    ("dim=[1, 2, 3]", "dim='all'", 'Argument "dim" has incompatible type "str"'),
     ("chunk_bytes=1 << 16", "chunk_bytes='64k'", 'No overload variant of "transpile" matches argument types'),
     ("sync=True", "synchronous=True", 'No overload variant of "transpile" matches argument types'),
     ("rings=2", "rings='two'", 'Argument "rings" to "transpile_ranks" has incompatible type "str"'),
@@ -110,6 +114,18 @@ def test_the_checker_finds_wrong_arguments_and_fields(tmp_path):
     for number, (_, wrong, error) in enumerate(WRONG):
         found = [line for line in done.stdout.splitlines() if line.partition(":")[0].endswith(f"wrong_{number}.py")]
         assert any(error in line for line in found), f"{wrong}: {found}"
+
+
+def test_variants_of_a_layer_have_the_signature_of_their_own(fluid):
+    layers = fluid.layers
+    assert layers.conv2d is not layers.conv3d and layers.conv3d.__name__ == layers.conv3d.__qualname__ == "conv3d"
+    for images, volumes in ((layers.conv2d, layers.conv3d), (layers.pool2d, layers.pool3d)):
+        ours, theirs = (inspect.signature(layer).parameters for layer in (images, volumes))
+        assert [*ours] == [*theirs] and not any(name.startswith("_") for name in ours)
+        assert (ours["data_format"].default, theirs["data_format"].default) == ("NCHW", "NCDHW")
+    assert str(inspect.signature(layers.triu)).endswith("name: 'str | None' = None) -> 'Variable'")
+    with pytest.raises(TypeError, match=r"conv3d\(\) got an unexpected keyword argument 'size'"):
+        layers.conv3d(fluid.data("x", [None, 3, 8, 8, 8]), 8, 3, size=1)
 
 
 def test_the_script_runs():

@@ -85,7 +85,10 @@ def composed(text: str, sections: Sections) -> str:
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, str]:
-    """Returns {parameter: how it is documented, such as *args}. It takes a tenth of the time of inspect.signature."""
+    """Returns {parameter: how it is documented, such as *args}, without those whose name begins with an underscore.
+
+    It takes a tenth of the time of inspect.signature.
+    """
     code = function.__code__
     count = code.co_argcount + code.co_kwonlyargcount
     names = {name: name for name in code.co_varnames[:count]}
@@ -93,7 +96,7 @@ def parameters(function: Callable[..., Any]) -> dict[str, str]:
         if code.co_flags & flag:
             name = code.co_varnames[len(names)]
             names[name] = stars + name
-    return names
+    return {name: label for name, label in names.items() if name[0] != "_"}
 
 
 def parsed(docstring: str) -> tuple[str, Sections]:

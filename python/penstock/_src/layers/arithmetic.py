@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, named, op_layer
+from penstock._src.layers.decorators import Attrs, op_layer
+from penstock._src.layers.variants import op_layers
 
 __all__ = [
     "clip",
@@ -121,31 +122,25 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
     """
 
 
-_LOGICAL_DOC = """Computes {formula}, element by element.
+@op_layers(typed="x y")
+def _logical(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Attrs:
+    """Computes {formula}, element by element.
 
-Args:
-    y: same shape as `x`, bool.
+    Args:
+        y: same shape as `x`, bool.
 
-Returns:
-    Variable: same shape as `x`, bool.
+    Returns:
+        Variable: same shape as `x`, bool.
 
-Example:
-    x = fluid.data('x', [None, 4], 'bool')
-    z = fluid.layers.{op}(x, x)
-"""
-
-
-def _logical(op: str, formula: str) -> Callable[..., Variable]:
-    @named(op, _LOGICAL_DOC.format(op=op, formula=formula))
-    def layer(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Attrs:
-        return None
-
-    return op_layer(op, typed="x y")(layer)
+    Example:
+        x = fluid.data('x', [None, 4], 'bool')
+        z = fluid.layers.{layer}(x, x)
+    """
 
 
-logical_and = _logical("logical_and", "x and y")
-logical_or = _logical("logical_or", "x or y")
-logical_xor = _logical("logical_xor", "x xor y")
+logical_and = _logical("logical_and", formula="x and y")
+logical_or = _logical("logical_or", formula="x or y")
+logical_xor = _logical("logical_xor", formula="x xor y")
 
 
 @op_layer("logical_not", typed="x")
@@ -158,83 +153,71 @@ def logical_not(x: Variable, out: Variable | None = None, name: str | None = Non
     """
 
 
-_BINARY_DOC = """Computes {formula}, element by element, broadcasting `y` to the shape of `x`.
+@op_layers(typed="x y")
+def _elementwise(x: Variable, y: Variable, axis: int = -1, act: str | None = None, name: str | None = None) -> Attrs:
+    """Computes {formula}, element by element, broadcasting `y` to the shape of `x`.
 
-The axes of `y` are aligned with those of `x` from `axis` on. `y` is broadcast over the axes that it lacks and over
-those in which its extent is 1.
+    The axes of `y` are aligned with those of `x` from `axis` on. `y` is broadcast over the axes that it lacks and over
+    those in which its extent is 1.
 
-Args:
-    x: any shape.
-    y: same type as `x`, with no more axes than `x`.
-    axis: the axis of `x` with which the first axis of `y` is aligned; -1 aligns the last axes.
+    Args:
+        x: any shape.
+        y: same type as `x`, with no more axes than `x`.
+        axis: the axis of `x` with which the first axis of `y` is aligned; -1 aligns the last axes.
 
-Returns:
-    Variable: same shape and type as `x`.
+    Returns:
+        Variable: same shape and type as `x`.
 
-Raises:
-    penstock.ProgramError: `y` cannot be broadcast to the shape of `x`.
+    Raises:
+        penstock.ProgramError: `y` cannot be broadcast to the shape of `x`.
 
-Example:
-    x = fluid.data('x', [None, 3, 4], {dtype!r})
-    y = fluid.data('y', [3], {dtype!r})
-    z = fluid.layers.{op}(x, y, axis=1)
-"""
-
-
-def _elementwise(op: str, formula: str, dtype: str = "float32") -> Callable[..., Variable]:
-    @named(op, _BINARY_DOC.format(op=op, formula=formula, dtype=dtype))
-    def layer(x: Variable, y: Variable, axis: int = -1, act: str | None = None, name: str | None = None) -> Attrs:
-        return {"use_mkldnn": False}
-
-    return op_layer(op, typed="x y")(layer)
+    Example:
+        x = fluid.data('x', [None, 3, 4], {dtype!r})
+        y = fluid.data('y', [3], {dtype!r})
+        z = fluid.layers.{layer}(x, y, axis=1)
+    """
+    return {"use_mkldnn": False}
 
 
-elementwise_add = _elementwise("elementwise_add", "x + y")
-elementwise_sub = _elementwise("elementwise_sub", "x - y")
-elementwise_mul = _elementwise("elementwise_mul", "x * y")
-elementwise_div = _elementwise("elementwise_div", "x / y")
-elementwise_max = _elementwise("elementwise_max", "the larger of x and y")
-elementwise_min = _elementwise("elementwise_min", "the smaller of x and y")
-elementwise_pow = _elementwise("elementwise_pow", "x ** y")
-elementwise_mod = _elementwise("elementwise_mod", "the remainder of x / y")
-elementwise_floordiv = _elementwise("elementwise_floordiv", "x / y, rounded down", "int64")
+elementwise_add = _elementwise("elementwise_add", formula="x + y", dtype="float32")
+elementwise_sub = _elementwise("elementwise_sub", formula="x - y", dtype="float32")
+elementwise_mul = _elementwise("elementwise_mul", formula="x * y", dtype="float32")
+elementwise_div = _elementwise("elementwise_div", formula="x / y", dtype="float32")
+elementwise_max = _elementwise("elementwise_max", formula="the larger of x and y", dtype="float32")
+elementwise_min = _elementwise("elementwise_min", formula="the smaller of x and y", dtype="float32")
+elementwise_pow = _elementwise("elementwise_pow", formula="x ** y", dtype="float32")
+elementwise_mod = _elementwise("elementwise_mod", formula="the remainder of x / y", dtype="float32")
+elementwise_floordiv = _elementwise("elementwise_floordiv", formula="x / y, rounded down", dtype="int64")
 
 
-_REDUCE_DOC = """Computes {what} over the given axes, or over all axes.
-
-Args:
-    input: any shape.
-    dim: the axes; negative: counted from the end; None: all.
-
-Returns:
-    Variable: the shape of `input` without the reduced axes ([1] if none remains), same type as `input`.
-
-Raises:
-    penstock.ProgramError: `input` lacks an axis.
-
-Example:
-    x = fluid.data('x', [2, 3, 4], '{dtype}')
-    assert fluid.layers.{op}(x, dim=[0, 2]).shape == (3,)
-"""
-
-
+@op_layers(fluid_accepts={"input": "int32 int64 float32 float64"}, inputs={"X": "input"})
 def _reduce(
-    op: str, what: str, accepts: str = "int32 int64 float32 float64", dtype: str = "float32"
-) -> Callable[..., Variable]:
-    @named(op, _REDUCE_DOC.format(op=op, what=what, dtype=dtype))
-    def layer(
-        input: Variable, dim: int | list[int] | None = None, keep_dim: bool = False, name: str | None = None
-    ) -> Attrs:
-        axes = [dim] if isinstance(dim, int) else list(dim or [])
-        return {"dim": axes or [0], "reduce_all": not axes}
+    input: Variable, dim: int | Sequence[int] | None = None, keep_dim: bool = False, name: str | None = None
+) -> Attrs:
+    """Computes {what} over the given axes, or over all axes.
 
-    return op_layer(op, fluid_accepts={"input": accepts}, inputs={"X": "input"})(layer)
+    Args:
+        input: any shape.
+        dim: the axes; negative: counted from the end; None: all.
+
+    Returns:
+        Variable: the shape of `input` without the reduced axes ([1] if none remains), same type as `input`.
+
+    Raises:
+        penstock.ProgramError: `input` lacks an axis.
+
+    Example:
+        x = fluid.data('x', [2, 3, 4], '{dtype}')
+        assert fluid.layers.{layer}(x, dim=[0, 2]).shape == (3,)
+    """
+    axes = [dim] if isinstance(dim, int) else list(dim or [])
+    return {"dim": axes or [0], "reduce_all": not axes}
 
 
-reduce_sum = _reduce("reduce_sum", "the sum")
-reduce_mean = _reduce("reduce_mean", "the mean")
-reduce_max = _reduce("reduce_max", "the maximum")
-reduce_min = _reduce("reduce_min", "the minimum")
-reduce_prod = _reduce("reduce_prod", "the product")
-reduce_all = _reduce("reduce_all", "whether all elements are true", "bool", "bool")
-reduce_any = _reduce("reduce_any", "whether any element is true", "bool", "bool")
+reduce_sum = _reduce("reduce_sum", what="the sum", dtype="float32")
+reduce_mean = _reduce("reduce_mean", what="the mean", dtype="float32")
+reduce_max = _reduce("reduce_max", what="the maximum", dtype="float32")
+reduce_min = _reduce("reduce_min", what="the minimum", dtype="float32")
+reduce_prod = _reduce("reduce_prod", what="the product", dtype="float32")
+reduce_all = _reduce("reduce_all", fluid_accepts={"input": "bool"}, what="whether all elements are true", dtype="bool")
+reduce_any = _reduce("reduce_any", fluid_accepts={"input": "bool"}, what="whether any element is true", dtype="bool")

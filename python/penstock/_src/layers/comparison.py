@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, named, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
+from penstock._src.layers.variants import op_layers
 
 __all__ = ["equal", "greater_equal", "greater_than", "increment", "is_empty", "less_equal", "less_than", "not_equal"]
 
@@ -59,35 +58,29 @@ def less_than(x: Variable, y: Variable, force_cpu: bool | None = None, cond: Var
     return None
 
 
-_COMPARE_DOC = """Tests whether {formula}, element by element.
+@op_layers(receives="cond", stop_gradient=True)
+def _comparison(x: Variable, y: Variable, cond: Variable | None = None) -> Attrs:
+    """Tests whether {formula}, element by element.
 
-Args:
-    y: same type as `x`; its shape is that of `x` or can be broadcast to it.
-    cond: receives the result; bool.
+    Args:
+        y: same type as `x`; its shape is that of `x` or can be broadcast to it.
+        cond: receives the result; bool.
 
-Returns:
-    Variable: same shape as `x`, bool, with stop_gradient set.
+    Returns:
+        Variable: same shape as `x`, bool, with stop_gradient set.
 
-Example:
-    x = fluid.data('x', [None, 4])
-    y = fluid.data('y', [None, 4])
-    z = fluid.layers.{op}(x, y)
-"""
-
-
-def _comparison(op: str, formula: str) -> Callable[..., Variable]:
-    @named(op, _COMPARE_DOC.format(op=op, formula=formula))
-    def layer(x: Variable, y: Variable, cond: Variable | None = None) -> Attrs:
-        return None
-
-    return op_layer(op, receives="cond", stop_gradient=True)(layer)
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.data('y', [None, 4])
+        z = fluid.layers.{layer}(x, y)
+    """
 
 
-less_equal = _comparison("less_equal", "x <= y")
-greater_than = _comparison("greater_than", "x > y")
-greater_equal = _comparison("greater_equal", "x >= y")
-equal = _comparison("equal", "x == y")
-not_equal = _comparison("not_equal", "x != y")
+less_equal = _comparison("less_equal", formula="x <= y")
+greater_than = _comparison("greater_than", formula="x > y")
+greater_equal = _comparison("greater_equal", formula="x >= y")
+equal = _comparison("equal", formula="x == y")
+not_equal = _comparison("not_equal", formula="x != y")
 
 
 @op_layer(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer, named
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
 from penstock._src.layers.spatial import IMAGES, VOLUMES, Spatial, require_bool, shortened
+from penstock._src.layers.variants import variants
 from penstock._src.parameters.initializer import Normal
 from penstock._src.parameters.param_attr import ParamAttr
 
 __all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "deformable_conv"]
+
+_DEPTHWISE = "use_cudnn: False with groups=C makes the op {}, as in Fluid."
 
 
 def _require_filter(layer: str, param_attr: object) -> None:
@@ -52,160 +55,148 @@ def _biased(helper: LayerHelper, before_bias: Variable, channel: int) -> Variabl
     return helper.append_activation(helper.append_bias_op(before_bias, dim_start=channel, dim_end=channel + 1))
 
 
-_CONV_DOC = """Convolves {data} with learned filters, and adds a bias.
+@variants
+def _convolution(
+    input: Variable,
+    num_filters: int,
+    filter_size: int | Sequence[int],
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[Any] | str = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int | None = None,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    use_cudnn: bool = True,
+    act: str | None = None,
+    name: str | None = None,
+    data_format: str = "NCHW",
+    *,
+    _kind: Spatial = IMAGES,
+) -> Variable:
+    """Convolves {data} with learned filters, and adds a bias.
 
-Args:
-    input (Variable): shape {shape}{types}.
-    filter_size: {extents} of a filter.
-    stride: distance between neighbouring positions of the filter along each axis.
-    padding: zeros around the {one}: one number, [{per_axis}], [{per_side}], a pair for each of the {rank} axes, 'SAME'
-        or 'VALID'.
-    dilation: distance between neighbouring elements of a window.
-    param_attr: the filters, of shape [num_filters, C / groups, {per_axis}].
-    {use_cudnn}
-    data_format: {formats}.
+    Args:
+        input (Variable): shape {shape}{types}.
+        filter_size: {extents} of a filter.
+        stride: distance between neighbouring positions of the filter along each axis.
+        padding: zeros around the {one}: one number, [{per_axis}], [{per_side}], a pair for each of the {rank} axes,
+            'SAME' or 'VALID'.
+        dilation: distance between neighbouring elements of a window.
+        param_attr: the filters, of shape [num_filters, C / groups, {per_axis}].
+        {cudnn}
+        data_format: {formats}.
 
-Returns:
-    Variable: shape [N, num_filters, {per_axis}] in the order of `data_format`, same type as `input`.
+    Returns:
+        Variable: shape [N, num_filters, {per_axis}] in the order of `data_format`, same type as `input`.
 
-Raises:
-    ValueError: `groups` does not divide C, or an argument has an invalid value.
+    Raises:
+        ValueError: `groups` does not divide C, or an argument has an invalid value.
 
-Example:
-    {data} = fluid.data('{data}', [None, 3, {example}])
-    features = fluid.layers.{layer}({data}, num_filters=8, filter_size=3, padding=1, act='relu')
-    assert features.shape == (-1, 8, {example})
-"""
-
-
-def _convolution(kind: Spatial, types: str = "", use_cudnn: str = "") -> Callable[..., Variable]:
-    what = f"conv{kind.axes}d"
-
-    @named(what, _CONV_DOC.format(layer=what, types=types, use_cudnn=use_cudnn, **kind.words))
-    def conv(
-        input: Variable,
-        num_filters: int,
-        filter_size: int | list[int],
-        stride: int | list[int] = 1,
-        padding: int | list[Any] | str = 0,
-        dilation: int | list[int] = 1,
-        groups: int | None = None,
-        param_attr: ParamAttr | None = None,
-        bias_attr: ParamAttr | bool | None = None,
-        use_cudnn: bool = True,
-        act: str | None = None,
-        name: str | None = None,
-        data_format: str = kind.formats[0],
-    ) -> Variable:
-        asked_groups = groups
-        channels, groups = _channels(what, kind, input, groups, data_format, param_attr, use_cudnn)
-        # Fluid compares the argument, so one channel is depthwise only if groups=1 was passed.
-        alone = channels == asked_groups and num_filters % channels == 0
-        op_type = "depthwise_conv2d" if alone and kind is IMAGES and not use_cudnn else what
-        helper = LayerHelper(
-            op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name
-        )
-        size = kind.per_axis(filter_size, "filter_size")
-        paddings, algorithm = kind.paddings(padding, data_format)
-        weight = _filters(helper, input, num_filters, channels, groups, size)
-        before_bias = helper.create_variable_for_type_inference(input.dtype)
-        attrs = {
-            "strides": kind.per_axis(stride, "stride"),
-            "paddings": shortened(paddings),
-            "dilations": kind.per_axis(dilation, "dilation"),
-            "groups": groups,
-            "use_cudnn": use_cudnn,
-            "use_mkldnn": False,
-            "padding_algorithm": algorithm,
-            "data_format": data_format,
-        }
-        if kind is IMAGES:
-            attrs["fuse_relu_before_depthwise_conv"] = False
-        helper.append_op(op_type, {"Input": input, "Filter": weight}, {"Output": before_bias}, attrs)
-        return _biased(helper, before_bias, kind.channel_axis(data_format))
-
-    return conv
+    Example:
+        {data} = fluid.data('{data}', [None, 3, {example}])
+        features = fluid.layers.{layer}({data}, num_filters=8, filter_size=3, padding=1, act='relu')
+        assert features.shape == (-1, 8, {example})
+    """
+    what = f"conv{_kind.axes}d"
+    asked_groups = groups
+    channels, groups = _channels(what, _kind, input, groups, data_format, param_attr, use_cudnn)
+    # Fluid compares the argument, so one channel is depthwise only if groups=1 was passed.
+    alone = channels == asked_groups and num_filters % channels == 0
+    op_type = "depthwise_conv2d" if alone and _kind is IMAGES and not use_cudnn else what
+    helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name)
+    size = _kind.per_axis(filter_size, "filter_size")
+    paddings, algorithm = _kind.paddings(padding, data_format)
+    weight = _filters(helper, input, num_filters, channels, groups, size)
+    before_bias = helper.create_variable_for_type_inference(input.dtype)
+    attrs = {
+        "strides": _kind.per_axis(stride, "stride"),
+        "paddings": shortened(paddings),
+        "dilations": _kind.per_axis(dilation, "dilation"),
+        "groups": groups,
+        "use_cudnn": use_cudnn,
+        "use_mkldnn": False,
+        "padding_algorithm": algorithm,
+        "data_format": data_format,
+    }
+    if _kind is IMAGES:
+        attrs["fuse_relu_before_depthwise_conv"] = False
+    helper.append_op(op_type, {"Input": input, "Filter": weight}, {"Output": before_bias}, attrs)
+    return _biased(helper, before_bias, _kind.channel_axis(data_format))
 
 
 conv2d = layer("conv2d", typed="input")(
-    _convolution(IMAGES, use_cudnn="use_cudnn: False with groups=C makes the op depthwise_conv2d, as in Fluid.")
+    _convolution("conv2d", types="", cudnn=_DEPTHWISE.format("depthwise_conv2d"), **IMAGES.variant)
 )
-conv3d = layer()(_convolution(VOLUMES, types=", with known C; float32 or float64"))
+conv3d = layer()(_convolution("conv3d", types=", with known C; float32 or float64", cudnn="", **VOLUMES.variant))
 
 
-_TRANSPOSE_DOC = """Transposes a convolution of {data}: each element adds its product with the filter to the result.
+@variants
+def _transposed_convolution(
+    input: Variable,
+    num_filters: int,
+    output_size: int | Sequence[int] | None = None,
+    filter_size: int | Sequence[int] | None = None,
+    padding: int | Sequence[Any] | str = 0,
+    stride: int | Sequence[int] = 1,
+    dilation: int | Sequence[int] = 1,
+    groups: int | None = None,
+    param_attr: ParamAttr | None = None,
+    bias_attr: ParamAttr | bool | None = None,
+    use_cudnn: bool = True,
+    act: str | None = None,
+    name: str | None = None,
+    data_format: str = "NCHW",
+    *,
+    _kind: Spatial = IMAGES,
+) -> Variable:
+    """Transposes a convolution of {data}: each element adds its product with the filter to the result.
 
-Args:
-    input (Variable): shape {shape}, with known C; float32 or float64.
-    output_size: {extents} of the result; without `filter_size`, the size of the filter is derived from it.
-    filter_size: {extents} of a filter; one of the two sizes is required.
-    padding: as in conv{axes}d, but the padding is cropped from the result.
-    stride: distance between the positions of neighbouring elements in the result along each axis.
-    dilation: distance between neighbouring elements of a filter in the result.
-    groups: number of groups into which the channels are split; None: 1.
-    param_attr: the filters, of shape [C, num_filters / groups, {per_axis}].
-    {use_cudnn}
-    data_format: {formats}.
+    Args:
+        input (Variable): shape {shape}, with known C; float32 or float64.
+        output_size: {extents} of the result; without `filter_size`, the size of the filter is derived from it.
+        filter_size: {extents} of a filter; one of the two sizes is required.
+        padding: as in conv{axes}d, but the padding is cropped from the result.
+        stride: distance between the positions of neighbouring elements in the result along each axis.
+        dilation: distance between neighbouring elements of a filter in the result.
+        groups: number of groups into which the channels are split; None: 1.
+        param_attr: the filters, of shape [C, num_filters / groups, {per_axis}].
+        {cudnn}
+        data_format: {formats}.
 
-Raises:
-    ValueError: neither `output_size` nor `filter_size` is given, or an argument has an invalid value.
+    Raises:
+        ValueError: neither `output_size` nor `filter_size` is given, or an argument has an invalid value.
 
-Example:
-    features = fluid.data('features', [None, 8, {half}])
-    {data} = fluid.layers.conv{axes}d_transpose(features, num_filters=3, filter_size=2, stride=2)
-    assert {data}.shape == (-1, 3, {example})
-"""
-
-
-def _transposed_convolution(kind: Spatial, use_cudnn: str = "") -> Callable[..., Variable]:
-    what = f"conv{kind.axes}d_transpose"
-
-    @named(what, _TRANSPOSE_DOC.format(axes=kind.axes, use_cudnn=use_cudnn, **kind.words))
-    def conv_transpose(
-        input: Variable,
-        num_filters: int,
-        output_size: int | list[int] | None = None,
-        filter_size: int | list[int] | None = None,
-        padding: int | list[Any] | str = 0,
-        stride: int | list[int] = 1,
-        dilation: int | list[int] = 1,
-        groups: int | None = None,
-        param_attr: ParamAttr | None = None,
-        bias_attr: ParamAttr | bool | None = None,
-        use_cudnn: bool = True,
-        act: str | None = None,
-        name: str | None = None,
-        data_format: str = kind.formats[0],
-    ) -> Variable:
-        asked_groups = groups
-        channels, groups = _channels(what, kind, input, groups, data_format, param_attr, use_cudnn)
-        alone = channels == asked_groups and num_filters == channels
-        op_type = "depthwise_conv2d_transpose" if alone and kind is IMAGES and not use_cudnn else what
-        helper = LayerHelper(
-            op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name
-        )
-        paddings, algorithm = kind.paddings(padding, data_format)
-        attrs = {
-            "output_size": [] if output_size is None else kind.per_axis(output_size, "output_size"),
-            "strides": kind.per_axis(stride, "stride"),
-            "paddings": shortened(paddings),
-            "padding_algorithm": algorithm,
-            "dilations": kind.per_axis(dilation, "dilation"),
-            "groups": groups,
-            "use_cudnn": use_cudnn,
-            "data_format": data_format.replace("D", ""),  # the op has one name for images and volumes
-        }
-        if filter_size is None:
-            if not attrs["output_size"]:
-                raise ValueError(f"{what} needs output_size or filter_size")
-            filter_size = _filter_size(kind.extents(input, data_format), paddings, attrs)
-        shape = [channels, num_filters // groups, *kind.per_axis(filter_size, "filter_size")]
-        weight = helper.create_parameter(helper.param_attr, shape, input.dtype)
-        before_bias = helper.create_variable_for_type_inference(input.dtype)
-        helper.append_op(op_type, {"Input": input, "Filter": weight}, {"Output": before_bias}, attrs)
-        return _biased(helper, before_bias, kind.channel_axis(data_format))
-
-    return conv_transpose
+    Example:
+        features = fluid.data('features', [None, 8, {half}])
+        {data} = fluid.layers.conv{axes}d_transpose(features, num_filters=3, filter_size=2, stride=2)
+        assert {data}.shape == (-1, 3, {example})
+    """
+    what = f"conv{_kind.axes}d_transpose"
+    asked_groups = groups
+    channels, groups = _channels(what, _kind, input, groups, data_format, param_attr, use_cudnn)
+    alone = channels == asked_groups and num_filters == channels
+    op_type = "depthwise_conv2d_transpose" if alone and _kind is IMAGES and not use_cudnn else what
+    helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name)
+    paddings, algorithm = _kind.paddings(padding, data_format)
+    attrs = {
+        "output_size": [] if output_size is None else _kind.per_axis(output_size, "output_size"),
+        "strides": _kind.per_axis(stride, "stride"),
+        "paddings": shortened(paddings),
+        "padding_algorithm": algorithm,
+        "dilations": _kind.per_axis(dilation, "dilation"),
+        "groups": groups,
+        "use_cudnn": use_cudnn,
+        "data_format": data_format.replace("D", ""),  # the op has one name for images and volumes
+    }
+    if filter_size is None:
+        if not attrs["output_size"]:
+            raise ValueError(f"{what} needs output_size or filter_size")
+        filter_size = _filter_size(_kind.extents(input, data_format), paddings, attrs)
+    shape = [channels, num_filters // groups, *_kind.per_axis(filter_size, "filter_size")]
+    weight = helper.create_parameter(helper.param_attr, shape, input.dtype)
+    before_bias = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(op_type, {"Input": input, "Filter": weight}, {"Output": before_bias}, attrs)
+    return _biased(helper, before_bias, _kind.channel_axis(data_format))
 
 
 def _filter_size(extents: list[int], paddings: list[int], attrs: dict[str, Any]) -> list[int]:
@@ -218,11 +209,9 @@ def _filter_size(extents: list[int], paddings: list[int], attrs: dict[str, Any])
 
 
 conv2d_transpose = layer(like=conv2d)(
-    _transposed_convolution(
-        IMAGES, use_cudnn="use_cudnn: False with groups=C makes the op depthwise_conv2d_transpose, as in Fluid."
-    )
+    _transposed_convolution("conv2d_transpose", cudnn=_DEPTHWISE.format("depthwise_conv2d_transpose"), **IMAGES.variant)
 )
-conv3d_transpose = layer(like=conv3d)(_transposed_convolution(VOLUMES))
+conv3d_transpose = layer(like=conv3d)(_transposed_convolution("conv3d_transpose", cudnn="", **VOLUMES.variant))
 
 
 @layer(like=conv2d)

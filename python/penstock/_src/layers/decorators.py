@@ -67,17 +67,6 @@ def layer(
     return decorate
 
 
-def named(name: str, docstring: str) -> Callable[[F], F]:
-    """Names a function that another one defines, for layers that differ only in the op or in a few words."""
-
-    def decorate(function: F) -> F:
-        function.__name__ = function.__qualname__ = name
-        function.__doc__ = docstring
-        return function
-
-    return decorate
-
-
 def op_layer(
     op: str,
     typed: str = "",

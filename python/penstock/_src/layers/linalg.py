@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy
 
 from penstock._src.ir.types import float_attr, to_dtype
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, layer, named, op_layer
+from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.slicing import stack
 from penstock._src.layers.tensor import assign
+from penstock._src.layers.variants import op_layers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,36 +118,31 @@ def diag_embed(input: Variable | Array, offset: int = 0, dim1: int = -2, dim2: i
     return out
 
 
-_TRIANGLE_DOC = """Keeps the {kept} triangle of each matrix and sets the other elements to 0.
+@op_layers("tril_triu", inputs={"X": "input"}, named=True)
+def _triangle(input: Variable, diagonal: int = 0, name: str | None = None, *, _layer: str = "") -> Attrs:
+    """Keeps the {kept} triangle of each matrix and sets the other elements to 0.
 
-Args:
-    input: shape [..., rows, columns].
-    diagonal: offset of the {bound} kept diagonal from the main diagonal; positive: above it.
-    name: the result's name; by default a generated one.
+    Args:
+        input: shape [..., rows, columns].
+        diagonal: offset of the {bound} kept diagonal from the main diagonal; positive: above it.
+        name: the result's name; by default a generated one.
 
-Raises:
-    ValueError: `input` has fewer than 2 axes.
-    TypeError: `input` is not a Variable, or `diagonal` is not an int.
+    Raises:
+        ValueError: `input` has fewer than 2 axes.
+        TypeError: `input` is not a Variable, or `diagonal` is not an int.
 
-Example:
-    y = fluid.layers.{layer}(fluid.data('x', [3, 4]), diagonal={offset})
-"""
-
-
-def _triangle(name_of_layer: str, **words: object) -> Callable[..., Variable]:
-    @named(name_of_layer, _TRIANGLE_DOC.format(layer=name_of_layer, **words))
-    def layer(input: Variable, diagonal: int = 0, name: str | None = None) -> Attrs:
-        if len(input.shape) < 2:
-            raise ValueError(f"input shape in {name_of_layer} must be at least 2-D, not {input.shape}")
-        if not isinstance(diagonal, int):
-            raise TypeError(f"diagonal in {name_of_layer} must be a python Int, not {diagonal!r}")
-        return {"lower": name_of_layer == "tril"}
-
-    return op_layer("tril_triu", inputs={"X": "input"}, prefix=name_of_layer, named=True)(layer)
+    Example:
+        y = fluid.layers.{layer}(fluid.data('x', [3, 4]), diagonal={offset})
+    """
+    if len(input.shape) < 2:
+        raise ValueError(f"input shape in {_layer} must be at least 2-D, not {input.shape}")
+    if not isinstance(diagonal, int):
+        raise TypeError(f"diagonal in {_layer} must be a python Int, not {diagonal!r}")
+    return {"lower": _layer == "tril"}
 
 
-tril = _triangle("tril", kept="lower", bound="highest", offset=-1)
-triu = _triangle("triu", kept="upper", bound="lowest", offset=1)
+tril = _triangle("tril", _layer="tril", kept="lower", bound="highest", offset=-1)
+triu = _triangle("triu", _layer="triu", kept="upper", bound="lowest", offset=1)
 
 
 @op_layer("trace", typed="input out")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer, named
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, require_variables
 from penstock._src.layers.spatial import IMAGES, VOLUMES, Spatial, require_bool, shortened
+from penstock._src.layers.variants import variants
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,78 +23,75 @@ def _require_pool_type(pool_type: object) -> None:
         raise ValueError(f"pool_type must be max or avg, not {pool_type!r}")
 
 
-_POOL_DOC = """Takes the maximum or the mean of a window that slides over each channel of {data}.
+@variants
+def _pooling(
+    input: Variable,
+    pool_size: int | Sequence[int] = -1,
+    pool_type: str = "max",
+    pool_stride: int | Sequence[int] = 1,
+    pool_padding: int | Sequence[Any] | str = 0,
+    global_pooling: bool = False,
+    use_cudnn: bool = True,
+    ceil_mode: bool = False,
+    name: str | None = None,
+    exclusive: bool = True,
+    data_format: str = "NCHW",
+    *,
+    _kind: Spatial = IMAGES,
+) -> Variable:
+    """Takes the maximum or the mean of a window that slides over each channel of {data}.
 
-Args:
-    input (Variable): shape {shape}; float32 or float64.
-    pool_size: {extents} of the window; not needed with `global_pooling`.
-    pool_stride: distance between neighbouring windows along each axis.
-    pool_padding: as `padding` of conv{axes}d; a maximum never selects the padding.
-    global_pooling: the window is the whole {one}.
-    ceil_mode: round the number of windows up, so that the last window may extend beyond the {one}.
-    exclusive: compute a mean over the elements of the {one} only, without the padding.
-    data_format: {formats}.
+    Args:
+        input (Variable): shape {shape}; float32 or float64.
+        pool_size: {extents} of the window; not needed with `global_pooling`.
+        pool_stride: distance between neighbouring windows along each axis.
+        pool_padding: as `padding` of conv{axes}d; a maximum never selects the padding.
+        global_pooling: the window is the whole {one}.
+        ceil_mode: round the number of windows up, so that the last window may extend beyond the {one}.
+        exclusive: compute a mean over the elements of the {one} only, without the padding.
+        data_format: {formats}.
 
-Returns:
-    Variable: shape [N, C, {per_axis}] in the order of `data_format`, with one element for each
-    window; same type as `input`.
+    Returns:
+        Variable: shape [N, C, {per_axis}] in the order of `data_format`, with one element for each
+        window; same type as `input`.
 
-Raises:
-    ValueError: an argument has an invalid value.
+    Raises:
+        ValueError: an argument has an invalid value.
 
-Example:
-    {data} = fluid.data('{data}', [None, 3, {example}])
-    assert fluid.layers.pool{axes}d({data}, pool_size=2, pool_stride=2).shape == (-1, 3, {half})
-"""
-
-
-def _pooling(kind: Spatial) -> Callable[..., Variable]:
-    @named(f"pool{kind.axes}d", _POOL_DOC.format(axes=kind.axes, **kind.words))
-    def pool(
-        input: Variable,
-        pool_size: int | list[int] = -1,
-        pool_type: str = "max",
-        pool_stride: int | list[int] = 1,
-        pool_padding: int | list[Any] | str = 0,
-        global_pooling: bool = False,
-        use_cudnn: bool = True,
-        ceil_mode: bool = False,
-        name: str | None = None,
-        exclusive: bool = True,
-        data_format: str = kind.formats[0],
-    ) -> Variable:
-        _require_pool_type(pool_type)
-        if not global_pooling and pool_size == -1:
-            raise ValueError("pool_size must be given unless global_pooling is True")
-        require_bool(use_cudnn=use_cudnn)
-        kind.require_format(data_format)
-        paddings, algorithm = kind.paddings(pool_padding, data_format)
-        if algorithm == "VALID" and ceil_mode:
-            raise ValueError("ceil_mode contradicts padding 'VALID'; give one of them")
-        op_type = f"pool{kind.axes}d"
-        helper = LayerHelper(op_type, name=name).takes(input=input)
-        out = helper.create_variable_for_type_inference(input.dtype)
-        attrs = {
-            "pooling_type": pool_type,
-            "ksize": kind.per_axis(pool_size, "pool_size"),
-            "global_pooling": global_pooling,
-            "strides": kind.per_axis(pool_stride, "pool_stride"),
-            "paddings": shortened(paddings),
-            "padding_algorithm": algorithm,
-            "use_cudnn": use_cudnn,
-            "ceil_mode": ceil_mode,
-            "use_mkldnn": False,
-            "exclusive": exclusive,
-            "data_format": data_format,
-        }
-        helper.append_op(op_type, {"X": input}, {"Out": out}, attrs)
-        return out
-
-    return pool
+    Example:
+        {data} = fluid.data('{data}', [None, 3, {example}])
+        assert fluid.layers.pool{axes}d({data}, pool_size=2, pool_stride=2).shape == (-1, 3, {half})
+    """
+    _require_pool_type(pool_type)
+    if not global_pooling and pool_size == -1:
+        raise ValueError("pool_size must be given unless global_pooling is True")
+    require_bool(use_cudnn=use_cudnn)
+    _kind.require_format(data_format)
+    paddings, algorithm = _kind.paddings(pool_padding, data_format)
+    if algorithm == "VALID" and ceil_mode:
+        raise ValueError("ceil_mode contradicts padding 'VALID'; give one of them")
+    op_type = f"pool{_kind.axes}d"
+    helper = LayerHelper(op_type, name=name).takes(input=input)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    attrs = {
+        "pooling_type": pool_type,
+        "ksize": _kind.per_axis(pool_size, "pool_size"),
+        "global_pooling": global_pooling,
+        "strides": _kind.per_axis(pool_stride, "pool_stride"),
+        "paddings": shortened(paddings),
+        "padding_algorithm": algorithm,
+        "use_cudnn": use_cudnn,
+        "ceil_mode": ceil_mode,
+        "use_mkldnn": False,
+        "exclusive": exclusive,
+        "data_format": data_format,
+    }
+    helper.append_op(op_type, {"X": input}, {"Out": out}, attrs)
+    return out
 
 
-pool2d = layer()(_pooling(IMAGES))
-pool3d = layer()(_pooling(VOLUMES))
+pool2d = layer()(_pooling("pool2d", **IMAGES.variant))
+pool3d = layer()(_pooling("pool3d", **VOLUMES.variant))
 
 
 def _adaptive_pool(

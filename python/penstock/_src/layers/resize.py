@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock._src.base.call_site import stack_level
 from penstock._src.ir.types import float_attr
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import layer, named
+from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe, require_variables
-from penstock._src.layers.spatial import IMAGES, VOLUMES, Spatial
+from penstock._src.layers.spatial import IMAGES, VOLUMES
 from penstock._src.layers.tensor import int_list
+from penstock._src.layers.variants import variants
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,104 +25,104 @@ _METHODS = {"BILINEAR": "bilinear", "TRILINEAR": "trilinear", "NEAREST": "neares
 _SIZES = ("out_d", "out_h", "out_w")
 
 
-_RESIZE_DOC = """Resizes images or volumes by interpolation.
+@variants
+def _resizing(
+    input: Variable,
+    out_shape: Sequence[int | Variable] | Variable | None = None,
+    scale: float | Variable | None = None,
+    name: str | None = None,
+    resample: str = "BILINEAR",
+    actual_shape: Variable | None = None,
+    align_corners: bool = True,
+    align_mode: int = 1,
+    data_format: str = "NCHW",
+    *,
+    _methods: tuple[str, ...] = (),
+) -> Variable:
+    """Resizes images or volumes by interpolation.
 
-Args:
-    input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', or with the channels last if
-        `data_format` says so; float32 or float64.
-    out_shape: the spatial extents of the result: numbers or int32 Variables of shape [1], or one int32 Variable that
-        holds all extents.
-    scale: factor of the spatial extents, if `out_shape` is None.
-    resample: {methods}.
-    actual_shape: replaces `out_shape` at run time; deprecated.
-    align_mode: position of pixels in the linear methods without `align_corners`: 0 at the centre of their squares, 1 at
-        the upper left corner.
-    data_format: 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
+    Args:
+        input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', or with the channels last
+            if `data_format` says so; float32 or float64.
+        out_shape: the spatial extents of the result: numbers or int32 Variables of shape [1], or one int32 Variable
+            that holds all extents.
+        scale: factor of the spatial extents, if `out_shape` is None.
+        resample: {methods}.
+        actual_shape: replaces `out_shape` at run time; deprecated.
+        align_mode: position of pixels in the linear methods without `align_corners`: 0 at the centre of their squares,
+            1 at the upper left corner.
+        data_format: 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
 
-Returns:
-    Variable: the shape of `input` with the new spatial extents, same type as `input`.
+    Returns:
+        Variable: the shape of `input` with the new spatial extents, same type as `input`.
 
-Raises:
-    ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
-    TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong type.
+    Raises:
+        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
+        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
+            type.
 
-Example:
-    image = fluid.data('image', [None, 3, 8, 8])
-    larger = fluid.layers.{layer}(image, out_shape=[16, 12], resample='{method}')
-    assert larger.shape == (-1, 3, 16, 12)
-"""
-
-
-def _resizing(name_of_layer: str, *methods: str) -> Callable[..., Variable]:
-    names = [repr(method) for method in methods]
-    listed = f"{', '.join(names[:-1])} or {names[-1]}"
-
-    @named(name_of_layer, _RESIZE_DOC.format(layer=name_of_layer, methods=listed, method=methods[-2]))
-    def resize(
-        input: Variable,
-        out_shape: list[int | Variable] | Variable | None = None,
-        scale: float | Variable | None = None,
-        name: str | None = None,
-        resample: str = "BILINEAR",
-        actual_shape: Variable | None = None,
-        align_corners: bool = True,
-        align_mode: int = 1,
-        data_format: str = "NCHW",
-    ) -> Variable:
-        _check(methods, input, out_shape, scale, resample, align_corners, align_mode, data_format)
-        layout = "NCHW" if data_format[1] == "C" else "NHWC"
-        attrs = {"align_corners": align_corners, "align_mode": align_mode, "data_layout": layout}
-        return _resize(input, out_shape, scale, name, _METHODS[resample], actual_shape, attrs)
-
-    return resize
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        larger = fluid.layers.{layer}(image, out_shape=[16, 12], resample='{method}')
+        assert larger.shape == (-1, 3, 16, 12)
+    """
+    _check(_methods, input, out_shape, scale, resample, align_corners, align_mode, data_format)
+    layout = "NCHW" if data_format[1] == "C" else "NHWC"
+    attrs = {"align_corners": align_corners, "align_mode": align_mode, "data_layout": layout}
+    return _resize(input, out_shape, scale, name, _METHODS[resample], actual_shape, attrs)
 
 
-interpolate = layer()(_resizing("interpolate", "BILINEAR", "NEAREST", "BICUBIC", "TRILINEAR"))
-image_resize = layer()(_resizing("image_resize", "BILINEAR", "NEAREST", "TRILINEAR"))
+def _methods(*names: str) -> dict[str, Any]:
+    *most, last = map(repr, names)
+    return {"_methods": names, "methods": f"{', '.join(most)} or {last}", "method": names[-2]}
 
 
-_LINEAR_DOC = """Resizes {data} by {method} interpolation.
-
-Args:
-    input (Variable): shape {shape}; float32 or float64.
-    out_shape: {extents} of the result: numbers or int32 Variables of shape [1], or one int32 Variable that holds them.
-    scale: factor of {extents}, if `out_shape` is None.
-    data_format: {formats}.
-
-Example:
-    {data} = fluid.data('{data}', [None, 3, {half}])
-    larger = fluid.layers.resize_{method}({data}, out_shape=[{example}], align_corners=False)
-    assert larger.shape == (-1, 3, {example})
-"""
+interpolate = layer()(_resizing("interpolate", **_methods("BILINEAR", "NEAREST", "BICUBIC", "TRILINEAR")))
+image_resize = layer()(_resizing("image_resize", **_methods("BILINEAR", "NEAREST", "TRILINEAR")))
 
 
-def _linear_resizing(kind: Spatial, method: str) -> Callable[..., Variable]:
-    @named(f"resize_{method}", _LINEAR_DOC.format(method=method, **kind.words))
-    def resize(
-        input: Variable,
-        out_shape: list[int | Variable] | Variable | None = None,
-        scale: float | Variable | None = None,
-        name: str | None = None,
-        actual_shape: Variable | None = None,
-        align_corners: bool = True,
-        align_mode: int = 1,
-        data_format: str = kind.formats[0],
-    ) -> Variable:
-        return image_resize(
-            input, out_shape, scale, name, method.upper(), actual_shape, align_corners, align_mode, data_format
-        )
+@variants
+def _linear_resizing(
+    input: Variable,
+    out_shape: Sequence[int | Variable] | Variable | None = None,
+    scale: float | Variable | None = None,
+    name: str | None = None,
+    actual_shape: Variable | None = None,
+    align_corners: bool = True,
+    align_mode: int = 1,
+    data_format: str = "NCHW",
+    *,
+    _method: str = "",
+) -> Variable:
+    """Resizes {data} by {_method} interpolation.
 
-    return resize
+    Args:
+        input (Variable): shape {shape}; float32 or float64.
+        out_shape: {extents} of the result: numbers or int32 Variables of shape [1], or one int32 Variable that holds
+            them.
+        scale: factor of {extents}, if `out_shape` is None.
+        data_format: {formats}.
+
+    Example:
+        {data} = fluid.data('{data}', [None, 3, {half}])
+        larger = fluid.layers.resize_{_method}({data}, out_shape=[{example}], align_corners=False)
+        assert larger.shape == (-1, 3, {example})
+    """
+    return image_resize(
+        input, out_shape, scale, name, _method.upper(), actual_shape, align_corners, align_mode, data_format
+    )
 
 
-resize_bilinear = layer(like=image_resize)(_linear_resizing(IMAGES, "bilinear"))
-resize_trilinear = layer(like=image_resize)(_linear_resizing(VOLUMES, "trilinear"))
+resize_bilinear = layer(like=image_resize)(_linear_resizing("resize_bilinear", _method="bilinear", **IMAGES.variant))
+resize_trilinear = layer(like=image_resize)(
+    _linear_resizing("resize_trilinear", _method="trilinear", **VOLUMES.variant)
+)
 
 
 @layer(like=resize_bilinear)
 def resize_nearest(
     input: Variable,
-    out_shape: Sequence[Any] | Variable | None = None,
+    out_shape: Sequence[int | Variable] | Variable | None = None,
     scale: float | int | Variable | None = None,
     name: str | None = None,
     actual_shape: Variable | None = None,
@@ -172,7 +172,7 @@ def image_resize_short(input: Variable, out_short_len: int, resample: str = "BIL
 
 def _resize(
     input: Variable,
-    out_shape: list[int | Variable] | Variable | None,
+    out_shape: Sequence[int | Variable] | Variable | None,
     scale: float | Variable | None,
     name: str | None,
     method: str,

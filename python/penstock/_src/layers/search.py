@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from penstock._src.ir.variable import Variable
-from penstock._src.layers.decorators import Attrs, named, op_layer, op_layer_with_results
+from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
+from penstock._src.layers.variants import op_layers
 
 __all__ = ["argmax", "argmin", "argsort", "has_inf", "has_nan", "isfinite"]
 
 
-_POSITION_DOC = """Returns the indices of the {extreme} elements along an axis; the first one if several are equal.
+@op_layers(fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"}, stop_gradient=True)
+def _position_of(x: Variable, axis: int = 0) -> Attrs:
+    """Returns the indices of the {extreme} elements along an axis; the first one if several are equal.
 
-Returns:
-    Variable: the shape of `x` without that axis, int64.
+    Returns:
+        Variable: the shape of `x` without that axis, int64.
 
-Example:
-    x = fluid.data('x', [None, 10])
-    positions = fluid.layers.{layer}(x, axis=1)
-"""
-
-
-def _position_of(extreme: str, name_of_layer: str, op: str) -> Callable[..., Variable]:
-    @named(name_of_layer, _POSITION_DOC.format(extreme=extreme, layer=name_of_layer))
-    def layer(x: Variable, axis: int = 0) -> Attrs:
-        return None
-
-    accepts = {"x": "uint8 int16 int32 int64 float32 float64"}
-    return op_layer(op, fluid_accepts=accepts, prefix=op, stop_gradient=True)(layer)
+    Example:
+        x = fluid.data('x', [None, 10])
+        positions = fluid.layers.{layer}(x, axis=1)
+    """
 
 
-argmax = _position_of("largest", "argmax", "arg_max")
-argmin = _position_of("smallest", "argmin", "arg_min")
+argmax = _position_of("argmax", "arg_max", prefix="arg_max", extreme="largest")
+argmin = _position_of("argmin", "arg_min", prefix="arg_min", extreme="smallest")
 
 
 @op_layer_with_results(

@@ -18,6 +18,11 @@ class Spatial(NamedTuple):
     formats: tuple[str, str]  # the channels first, or last
     words: dict[str, str]  # of docstrings, which are templates
 
+    @property
+    def variant(self) -> dict[str, Any]:
+        """What a variant of a layer (variants.py) is given."""
+        return {"_kind": self, "data_format": self.formats[0], "axes": self.axes, **self.words}
+
     def per_axis(self, value: Any, what: str) -> list[int]:
         """Returns a number for each spatial axis; the value is one number for all, or a list."""
         if isinstance(value, int):

@@ -75,7 +75,7 @@ def has_id_or_reason(error, functions):
 
 
 # Functions of other modules that make errors.
-MAKERS = {"page_views", "refused.refusal", "tokens.error", "explanation", "_with_path", "_with"}
+MAKERS = {"refused.refusal", "tokens.error", "explanation", "_with_path", "_with"}
 
 
 def test_each_error_but_those_about_arguments_has_an_id():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy
 
 from penstock import _penstock
+from penstock._src.base.absent import refuses
 from penstock._src.base.errors import not_built, program_error, state_error
 from penstock._src.dataset.data_feed_desc import _FIELDS
 from penstock._src.dataset.text_format import print_message
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
+PAGE_VIEWS = "Dataset.{method} is not built: it is of Fluid's page views, which BoxPS alone reads"
 _KINDS = {VarType.FP32: "float", VarType.INT64: "uint64"}
 
 
@@ -114,38 +116,17 @@ class DatasetBase:
                 "Dataset.set_hdfs_config is not built; mount the file system, or let the pipe command read from it"
             )
 
+    @refuses("Dataset.{method} is not built; let the pipe command read the file")
     def set_download_cmd(self, download_cmd: str) -> None:
-        """Not built, like set_hdfs_config.
+        """Not built, like set_hdfs_config."""
 
-        Args:
-            download_cmd (str): not used.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise not_built("Dataset.set_download_cmd is not built; let the pipe command read the file")
-
+    @refuses(PAGE_VIEWS)
     def set_rank_offset(self, rank_offset: str) -> None:
-        """Not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views."""
 
-        Args:
-            rank_offset (str): not used.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise page_views("set_rank_offset")
-
+    @refuses(PAGE_VIEWS)
     def set_pv_batch_size(self, pv_batch_size: int) -> None:
-        """Not built: it belongs to Fluid's page views.
-
-        Args:
-            pv_batch_size (int): not used.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise page_views("set_pv_batch_size")
+        """Not built: it belongs to Fluid's page views."""
 
     def set_fea_eval(self, record_candidate_size: int, fea_eval: bool = True) -> None:
         """Turns slots_shuffle on.
@@ -202,28 +183,13 @@ class DatasetBase:
             slots.append(slot)
         return print_message(dict(self._desc, **{"multi_slot_desc": {"slots": slots}} if slots else {}), _FIELDS)
 
+    @refuses("{kind} does not support local shuffle, please use InMemoryDataset for {method}")
     def local_shuffle(self) -> None:
-        """Raises an error: only an InMemoryDataset can be shuffled.
+        """Raises an error: only an InMemoryDataset can be shuffled."""
 
-        Raises:
-            NotImplementedError: always.
-        """
-        raise not_built(
-            f"{type(self).__name__} does not support local shuffle, please use InMemoryDataset for local_shuffle"
-        )
-
+    @refuses("{kind} does not support global shuffle, please use InMemoryDataset for {method}")
     def global_shuffle(self, fleet: Fleet | None = None) -> None:
-        """Raises an error: only an InMemoryDataset can be shuffled.
-
-        Args:
-            fleet (Fleet | None): not used.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise not_built(
-            f"{type(self).__name__} does not support global shuffle, please use InMemoryDataset for global_shuffle"
-        )
+        """Raises an error: only an InMemoryDataset can be shuffled."""
 
     def _native(self, drops_zeros: bool = False, has_ids: bool = False, has_contents: bool = False) -> Dataset:
         slots = [
@@ -250,7 +216,3 @@ def positive(name: str, value: Any) -> int:
     if value < 1:
         raise ValueError(f"{name} must be at least 1, not {value}")
     return int(value)
-
-
-def page_views(function: str) -> NotImplementedError:
-    return not_built(f"Dataset.{function} is not built: it is of Fluid's page views, which BoxPS alone reads")

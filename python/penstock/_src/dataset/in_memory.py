@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, cast
 import numpy
 
 from penstock._src.base import log
+from penstock._src.base.absent import refuses
 from penstock._src.base.argument_texts import DATASET
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import not_built, state_error
-from penstock._src.dataset.dataset_base import DatasetBase, page_views, positive
+from penstock._src.dataset.dataset_base import PAGE_VIEWS, DatasetBase, positive
 from penstock._src.ir import framework
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class InMemoryDataset(DatasetBase):
             NotImplementedError: `parse_logkey` is true.
         """
         if parse_logkey:
-            raise page_views("set_parse_logkey")
+            raise not_built(PAGE_VIEWS.format(method="set_parse_logkey"))
 
     def set_merge_by_sid(self, merge_by_sid: bool) -> None:
         """Has no effect: it belongs to Fluid's page views, which are not built.
@@ -119,42 +120,23 @@ class InMemoryDataset(DatasetBase):
             NotImplementedError: `enable_pv_merge` is true.
         """
         if enable_pv_merge:
-            raise page_views("set_enable_pv_merge")
+            raise not_built(PAGE_VIEWS.format(method="set_enable_pv_merge"))
 
+    @refuses(PAGE_VIEWS)
     def preprocess_instance(self) -> None:
-        """Not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views."""
 
-        Raises:
-            NotImplementedError: always.
-        """
-        raise page_views("preprocess_instance")
-
+    @refuses(PAGE_VIEWS)
     def postprocess_instance(self) -> None:
-        """Not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views."""
 
-        Raises:
-            NotImplementedError: always.
-        """
-        raise page_views("postprocess_instance")
-
+    @refuses(PAGE_VIEWS)
     def set_current_phase(self, current_phase: int) -> None:
-        """Not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views."""
 
-        Args:
-            current_phase (int): not used.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise page_views("set_current_phase")
-
+    @refuses(PAGE_VIEWS)
     def get_pv_data_size(self) -> None:
-        """Not built: it belongs to Fluid's page views.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise page_views("get_pv_data_size")
+        """Not built: it belongs to Fluid's page views."""
 
     def set_merge_by_lineid(self, merge_size: int = 2) -> None:
         """Makes global_shuffle merge the instances of each id into one, and sets parse_ins_id.
@@ -186,22 +168,11 @@ class InMemoryDataset(DatasetBase):
         if generate_uni_feasigns:
             raise not_built("InMemoryDataset.set_generate_unique_feasigns is not built")
 
+    @refuses("InMemoryDataset.{method} is not built")
     def generate_local_tables_unlock(
         self, table_id: int, fea_dim: int, read_thread_num: int, consume_thread_num: int, shard_num: int
     ) -> None:
-        """Not built: it belongs to pslib's tables.
-
-        Args:
-            table_id (int): not used.
-            fea_dim (int): not used.
-            read_thread_num (int): not used.
-            consume_thread_num (int): not used.
-            shard_num (int): not used.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise not_built("InMemoryDataset.generate_local_tables_unlock is not built")
+        """Not built: it belongs to pslib's tables."""
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size: int = 1024) -> None:
         """Sets how many instances Fluid sends at a time in global_shuffle; has no effect, because each trainer receives

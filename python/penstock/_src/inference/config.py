@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock._src.base import devices
-from penstock._src.base.errors import not_built
+from penstock._src.base.absent import refuses
 from penstock._src.inference.passes import CpuPassStrategy
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ _NO_EFFECT = """Accepted, and has no effect.
         """
 
 
-def _refused(method: str) -> NotImplementedError:
-    return not_built(f"AnalysisConfig.{method}: programs run on CPUs as they were saved; leave the call out")
+_REFUSED = "AnalysisConfig.{method}: programs run on CPUs as they were saved; leave the call out"
 
 
 class AnalysisConfig(PredictorConfig):
@@ -259,57 +258,25 @@ class AnalysisConfig(PredictorConfig):
         """
         return 0.0
 
+    @refuses(_REFUSED)
     def set_trt_dynamic_shape_info(self, *args: Any, **kwargs: Any) -> None:
-        """Raises an error: there is no TensorRT.
+        """Raises an error: there is no TensorRT."""
 
-        Args:
-            *args (object): as in Fluid.
-            **kwargs (object): as in Fluid.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise _refused("set_trt_dynamic_shape_info")
-
+    @refuses(_REFUSED)
     def enable_lite_engine(self, *args: Any, **kwargs: Any) -> None:
-        """Raises an error: there is no Paddle-Lite.
+        """Raises an error: there is no Paddle-Lite."""
 
-        Args:
-            *args (object): as in Fluid.
-            **kwargs (object): as in Fluid.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise _refused("enable_lite_engine")
-
+    @refuses(_REFUSED)
     def quantizer_config(self) -> None:
-        """Raises an error: programs are not quantized.
+        """Raises an error: programs are not quantized."""
 
-        Raises:
-            NotImplementedError: always.
-        """
-        raise _refused("quantizer_config")
-
+    @refuses(_REFUSED)
     def enable_tensorrt_engine(self, *args: Any, **kwargs: Any) -> None:
-        """Raises an error: there is no TensorRT.
+        """Raises an error: there is no TensorRT."""
 
-        Args:
-            *args (object): as in Fluid.
-            **kwargs (object): as in Fluid.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise _refused("enable_tensorrt_engine")
-
+    @refuses(_REFUSED)
     def enable_quantizer(self) -> None:
-        """Raises an error: programs are not quantized.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise _refused("enable_quantizer")
+        """Raises an error: programs are not quantized."""
 
     # Inputs and outputs.
     switch_use_feed_fetch_ops = _set_flag(

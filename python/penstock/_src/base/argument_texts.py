@@ -119,3 +119,17 @@ RECURRENT = {
     "dtype": "dtype (str): 'float32' or 'float64'.",
     "name": "name (str): prefix of the names of the parameters.",
 }
+GRU = {
+    **RECURRENT,
+    "step": """u = gate(W_u [x, h] + b_u)    r = gate(W_r [x, h] + b_r)
+c = act(W_c [x, r h] + b_c)   h' = u h + (1 - u) c""",
+}
+LSTM = {
+    **RECURRENT,
+    "step": """[i, j, f, o] = W [x, h] + b
+c' = c gate(f + forget_bias) + gate(i) act(j)    h' = act(c') gate(o)""",
+    "hidden_size": "hidden_size (int): width of the hidden state and of the cell.",
+    "param_attr": "param_attr (ParamAttr): attributes of the weight.",
+    "bias_attr": "bias_attr (ParamAttr): attributes of the bias.",
+    "and_cell": " and the cell",
+}

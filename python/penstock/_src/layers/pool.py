@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import layer
@@ -94,80 +94,70 @@ pool2d = layer()(_pooling("pool2d", **IMAGES.variant))
 pool3d = layer()(_pooling("pool3d", **VOLUMES.variant))
 
 
-def _adaptive_pool(
-    kind: Spatial, input: Variable, pool_size: Any, pool_type: str, require_index: bool, name: str | None
-) -> Any:
-    require_variables(f"adaptive_pool{kind.axes}d", input=input)
-    require_bool(require_index=require_index)
-    _require_pool_type(pool_type)
-    if pool_type == "avg" and require_index:
-        raise ValueError("require_index needs pool_type 'max'; a mean has no position")
-    op_type = f"max_pool{kind.axes}d_with_index" if pool_type == "max" else f"pool{kind.axes}d"
-    helper = LayerHelper(op_type, name=name)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    outputs = {"Out": out}
-    attrs = {"ksize": kind.per_axis(pool_size, "pool_size"), "adaptive": True}
-    if pool_type == "max":
-        outputs["Mask"] = helper.create_variable_for_type_inference(input.dtype)
-    else:
-        attrs["pooling_type"] = pool_type
-    helper.append_op(op_type, {"X": input}, outputs, attrs)
-    return (out, outputs["Mask"]) if require_index else out
-
-
-@layer()
-def adaptive_pool2d(
+@variants
+def _adaptive_pooling(
     input: Variable,
     pool_size: int | Sequence[Any],
     pool_type: str = "max",
     require_index: bool = False,
     name: str | None = None,
+    *,
+    _kind: Spatial = IMAGES,
 ) -> Variable:
-    """Divides images into a given number of windows and takes the maximum or the mean of each.
+    """Divides {data} into a given number of windows and takes the maximum or the mean of each.
 
     Args:
-        input (Variable): shape [N, C, H, W], float32 or float64.
-        pool_size (int|list): the numbers of windows along height and width.
+        input (Variable): shape {channels_first}, float32 or float64.
+        pool_size (int|list): the numbers of windows along {extents}.
         require_index (bool): whether to return the positions of the maxima too.
 
     Returns:
         Variable: shape [N, C, *pool_size], same type as `input`; with `require_index`, a pair of it and an int32
-        Variable of the same shape, the index of each maximum in the flattened plane of H * W pixels.
+        Variable of the same shape, the index of each maximum in the flattened {flattened}.
 
     Raises:
         ValueError: `pool_type` has an invalid value, or is 'avg' with `require_index`.
 
     Example:
-        image = fluid.data('image', [None, 3, 9, 9])
+        {example_of_windows}
+    """
+    require_variables(f"adaptive_pool{_kind.axes}d", input=input)
+    require_bool(require_index=require_index)
+    _require_pool_type(pool_type)
+    if pool_type == "avg" and require_index:
+        raise ValueError("require_index needs pool_type 'max'; a mean has no position")
+    op_type = f"max_pool{_kind.axes}d_with_index" if pool_type == "max" else f"pool{_kind.axes}d"
+    helper = LayerHelper(op_type, name=name)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    outputs = {"Out": out}
+    attrs = {"ksize": _kind.per_axis(pool_size, "pool_size"), "adaptive": True}
+    if pool_type == "max":
+        outputs["Mask"] = helper.create_variable_for_type_inference(input.dtype)
+    else:
+        attrs["pooling_type"] = pool_type
+    helper.append_op(op_type, {"X": input}, outputs, attrs)
+    return cast(Variable, (out, outputs["Mask"])) if require_index else out
+
+
+adaptive_pool2d = layer()(
+    _adaptive_pooling(
+        "adaptive_pool2d",
+        channels_first="[N, C, H, W]",
+        flattened="plane of H * W pixels",
+        example_of_windows="""image = fluid.data('image', [None, 3, 9, 9])
         out, where = fluid.layers.adaptive_pool2d(image, [2, 4], require_index=True)
-        assert out.shape == where.shape == (-1, 3, 2, 4)
-    """
-    out: Variable = _adaptive_pool(IMAGES, input, pool_size, pool_type, require_index, name)
-    return out
-
-
-@layer(like=adaptive_pool2d)
-def adaptive_pool3d(
-    input: Variable,
-    pool_size: int | Sequence[Any],
-    pool_type: str = "max",
-    require_index: bool = False,
-    name: str | None = None,
-) -> Variable:
-    """Divides volumes into a given number of windows and takes the maximum or the mean of each.
-
-    Args:
-        input (Variable): shape [N, C, D, H, W], float32 or float64.
-        pool_size (int|list): the numbers of windows along depth, height and width.
-
-    Returns:
-        Variable: shape [N, C, *pool_size], same type as `input`; with `require_index`, a pair of it and an int32
-        Variable of the same shape, the index of each maximum in the flattened volume of D * H * W elements.
-
-    Example:
-        volume = fluid.data('volume', [None, 3, 5, 9, 9])
+        assert out.shape == where.shape == (-1, 3, 2, 4)""",
+        **IMAGES.variant,
+    )
+)
+adaptive_pool3d = layer()(
+    _adaptive_pooling(
+        "adaptive_pool3d",
+        channels_first="[N, C, D, H, W]",
+        flattened="volume of D * H * W elements",
+        example_of_windows="""volume = fluid.data('volume', [None, 3, 5, 9, 9])
         out = fluid.layers.adaptive_pool3d(volume, 2, pool_type='avg')
-        assert out.shape == (-1, 3, 2, 2, 2)
-    """
-    out: Variable = _adaptive_pool(VOLUMES, input, pool_size, pool_type, require_index, name)
-    return out
+        assert out.shape == (-1, 3, 2, 2, 2)""",
+        **VOLUMES.variant,
+    )
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock._src.base.argument_texts import RECURRENT
+from penstock._src.base.argument_texts import GRU, LSTM
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir.argument_types import require_types, types_of
 from penstock._src.ir.types import to_dtype
@@ -165,12 +165,11 @@ class RNNCell:
         raise NotImplementedError(f"{type(self).__name__} does not define state_dtype")
 
 
-@with_texts(RECURRENT)
+@with_texts(GRU)
 class GRUCell(RNNCell):
     """Computes one step of a gated recurrent unit (GRU).
 
-        u = gate(W_u [x, h] + b_u)    r = gate(W_r [x, h] + b_r)
-        c = act(W_c [x, r h] + b_c)   h' = u h + (1 - u) c
+        {step}
 
     Raises:
         TypeError: `hidden_size` is not an int, or `dtype` is not a floating-point type.
@@ -235,17 +234,11 @@ class GRUCell(RNNCell):
         return [self.hidden_size]
 
 
-@with_texts(RECURRENT, and_cell=" and the cell")
+@with_texts(LSTM)
 class LSTMCell(RNNCell):
     """Computes one step of a long short-term memory (LSTM).
 
-        [i, j, f, o] = W [x, h] + b
-        c' = c gate(f + forget_bias) + gate(i) act(j)    h' = act(c') gate(o)
-
-    Args:
-        hidden_size (int): width of the hidden state and of the cell.
-        param_attr (ParamAttr): attributes of the weight.
-        bias_attr (ParamAttr): attributes of the bias.
+        {step}
 
     Raises:
         TypeError: `hidden_size` is not an int, or `dtype` is not a floating-point type.

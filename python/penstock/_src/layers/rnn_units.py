@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock._src.base.argument_texts import RECURRENT
+from penstock._src.base.argument_texts import GRU, LSTM
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.ir import unique_name
 from penstock._src.ir.variable import Variable
@@ -97,12 +97,11 @@ def _affine(parts: list[Variable], weight: Variable, bias: Variable | None) -> V
     return product if bias is None else elementwise_add(product, bias)
 
 
-@with_texts(RECURRENT)
+@with_texts(GRU)
 class BasicGRUUnit(_Unit):
     """Computes one step of a GRU.
 
-        u = gate(W_u [x, h] + b_u)    r = gate(W_r [x, h] + b_r)
-        c = act(W_c [x, r h] + b_c)   h' = u h + (1 - u) c
+        {step}
 
     Args:
         param_attr (ParamAttr): attributes of the weights; '_gate' and '_candidate' are appended to its name.
@@ -151,17 +150,11 @@ class BasicGRUUnit(_Unit):
         return update * pre_hidden + (1 - update) * candidate
 
 
-@with_texts(RECURRENT, and_cell=" and the cell")
+@with_texts(LSTM)
 class BasicLSTMUnit(_Unit):
     """Computes one step of an LSTM.
 
-        [i, j, f, o] = W [x, h] + b
-        c' = c gate(f + forget_bias) + gate(i) act(j)    h' = act(c') gate(o)
-
-    Args:
-        hidden_size (int): width of the hidden state and of the cell.
-        param_attr (ParamAttr): attributes of the weight.
-        bias_attr (ParamAttr): attributes of the bias.
+        {step}
 
     Example:
         unit = fluid.contrib.layers.BasicLSTMUnit('lstm', hidden_size=8)

@@ -1,6 +1,8 @@
 """Texts that docstrings share (base/doc_texts.py)."""
 
 import inspect
+import subprocess
+import sys
 
 import pytest
 from penstock._src.base.doc_texts import with_texts
@@ -81,3 +83,15 @@ def test_python_without_docstrings_has_nothing_to_fill():
         pass
 
     assert with_texts(ARGUMENTS)(run) is run and run.__doc__ is None
+
+
+def test_the_package_works_without_docstrings():
+    """python -OO drops them."""
+    script = """
+import penstock.hvd
+from penstock.fluid import *
+from penstock.fluid.layers import *
+assert fc.__doc__ is None and not conv2d.__doc__ and mean(fc(data('x', [None, 4]), 2)).shape == (1,)
+"""
+    done = subprocess.run([sys.executable, "-B", "-OO", "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -9,6 +9,7 @@ layer accepts.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -45,6 +46,8 @@ def completed(
                    an example, unless the source says otherwise; '' for other layers
     like           a layer whose texts apply where the source has none
     """
+    if sys.flags.optimize > 1:  # python -OO drops docstrings
+        return ""
     text, sections = parsed(layer.__doc__ or "")
     entries = entries_of(sections.pop("Args", []))
     if like:

@@ -1,11 +1,13 @@
 """The table of public names: the public modules are what it says, and it has, or refuses, every name of Fluid 1.8.5."""
 
+import ast
 import importlib
 import importlib.util
 import inspect
 import pathlib
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 import types
@@ -79,6 +81,26 @@ def test_a_module_has_the_names_of_its_rows_and_no_other(name):
     assert set(module.__all__) - {"__version__"} == {row.name for row in rows if "all" in row.words}
 
 
+# Of these the examples are tests only.
+INTERNAL = [
+    "penstock._src.inference.config.PredictorConfig",
+    "penstock._src.layers.control_flow_blocks.crossing_names",
+    "penstock._src.layers.control_flow_blocks.outer_vars",
+]
+
+
+def documented_with_an_example(module):
+    """The names of functions and classes of a module of the implementation whose docstrings have an example."""
+    classes = {node.name for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)}
+    for name, value in vars(module).items():
+        if inspect.isclass(value):
+            ours = value.__name__ in classes
+        else:
+            ours = inspect.isfunction(value) and inspect.unwrap(value).__code__.co_filename == module.__file__
+        if ours and not name.startswith("_") and re.search(r"(?m)^ *Example:", value.__doc__ or ""):
+            yield name
+
+
 def test_what_the_implementation_offers_is_in_the_table():
     offered = {
         (row.source.partition(":")[0], row.source.partition(":")[2] or row.name)
@@ -88,11 +110,11 @@ def test_what_the_implementation_offers_is_in_the_table():
     missing, seen = [], 0
     for found in pkgutil.walk_packages(penstock._src.__path__, "penstock._src."):
         module = importlib.import_module(found.name)
-        for name in getattr(module, "__all__", ()):
+        for name in documented_with_an_example(module):
             seen += 1
             if (found.name.removeprefix("penstock."), name) not in offered:
                 missing.append(f"{found.name}.{name}")
-    assert missing == [] and seen > 500
+    assert missing == INTERNAL and seen > 800
 
 
 def test_a_name_belongs_to_one_public_module():

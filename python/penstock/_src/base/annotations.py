@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["deprecated"]
-
-
 def deprecated(since: str, instead: str, extra_message: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Returns a decorator; each call of the decorated function prints to stderr what to call instead.
 

@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from logging import Logger
 
 
-__all__ = ["get_logger"]
-
-
 def get_logger(name: str, level: int, fmt: str | None = None) -> Logger:
     """Returns a logger that writes to stderr.
 

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["signature_safe_contextmanager", "wrap_decorator"]
-
-
 def wrap_decorator(decorator_func: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a decorator like `decorator_func` whose results have the name, docstring and signature of the wrapped
     function.

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from penstock._src.layers.dynamic_rnn import DynamicRNN
 
 
-__all__ = ["TrainingDecoder", "BeamSearchDecoder"]
-
-
 class _Memory:
     """A state within a decoder: its value in this step, and the function that sets that in the next one."""
 

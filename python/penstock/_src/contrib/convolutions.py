@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.param_attr import ParamAttr
 
 
-__all__ = ["tree_conv", "var_conv_2d"]
-
-
 def tree_conv(
     nodes_vector: Variable,
     edge_set: Variable,

@@ -7,8 +7,6 @@ import posixpath
 
 from penstock._src.fleet.hdfs import HDFSClient
 
-__all__ = ["multi_download", "multi_upload"]
-
 
 def multi_download(
     client: HDFSClient, hdfs_path: str, local_path: str, trainer_id: int, trainers: int, multi_processes: int = 5

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["run_check"]
-
-
 def run_check() -> None:
     """Trains a small network for one step, alone and data-parallel, and compares the results with the expected numbers.
 

@@ -35,14 +35,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = [
-    "convert_dist_to_sparse_program",
-    "get_inference_model",
-    "load_persistables_for_increment",
-    "load_persistables_for_inference",
-]
-
-
 _TABLE = {
     "transpiled_table": """Example:
     ids = fluid.data('ids', [None, 1], 'int64')

@@ -5,8 +5,6 @@ from __future__ import annotations
 from penstock import _penstock
 from penstock._src.ir.program import Program
 
-__all__ = ["memory_usage"]
-
 
 def memory_usage(program: Program, batch_size: int) -> tuple[float, float, str]:
     """Returns the memory that a run of the program needs, according to the memory plan of the run.

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["ctr_metric_bundle"]
-
-
 def ctr_metric_bundle(input: Variable, label: Variable) -> tuple[Variable, ...]:
     """Accumulates, over all batches, the sums from which MAE, RMSE, and predicted and actual click rate are computed.
 

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     _Count = Callable[[Operator, _Shape, _Extents, _Extents], tuple[int, int]]
 
 
-__all__ = ["summary"]
-
-
 def summary(main_prog: Program) -> None:
     """Prints a table of the main compute ops: shapes, parameters and floating-point operations for one example.
 

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.param_attr import ParamAttr
 
 
-__all__ = [
-    "fused_elemwise_activation",
-    "fused_embedding_seq_pool",
-    "match_matrix_tensor",
-    "partial_concat",
-    "partial_sum",
-    "sequence_topk_avg_pooling",
-    "shuffle_batch",
-]
-
-
 def fused_elemwise_activation(
     x: Variable,
     y: Variable,

@@ -6,8 +6,6 @@ import collections
 
 from penstock._src.ir.program import Program
 
-__all__ = ["op_freq_statistic"]
-
 
 def op_freq_statistic(program: Program) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Counts the op types in a program's first block, and the pairs of types of which one reads the other's output.

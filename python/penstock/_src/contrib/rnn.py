@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.param_attr import ParamAttr
 
 
-__all__ = ["basic_gru", "basic_lstm"]
-
-
 _NETWORK = {
     **RECURRENT,
     "input": """input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.param_attr import ParamAttr
 
 
-__all__ = ["tdm_child", "tdm_sampler"]
-
-
 def tdm_child(
     x: Variable, node_nums: int, child_nums: int, param_attr: ParamAttr | None = None, dtype: str = "int32"
 ) -> tuple[Variable, Variable]:

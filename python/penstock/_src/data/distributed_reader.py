@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["distributed_batch_reader"]
-
-
 def distributed_batch_reader(batch_reader: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a reader of this trainer's batches: of every PADDLE_TRAINERS_NUM batches, the one at PADDLE_TRAINER_ID.
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array, Dtype, Place
 
 
-__all__ = ["DataFeeder"]
-
 _ELEMENT_TYPES = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 from penstock._src.base.errors import program_error
 
-__all__ = ["MultiSlotDataGenerator", "MultiSlotStringDataGenerator"]
-
 
 class DataGenerator:
     """Reads lines, converts them to samples, and writes each sample as a line. A subclass overrides generate_sample(),

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     _Loader = TypeVar("_Loader", bound="DataLoaderBase")
 
 
-__all__ = ["PyReader"]
-
-
 # Fluid generates the names of loaders' variables separately from all others.
 _names = unique_name.UniqueNameGenerator()
 

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["buffered", "multiprocess_reader", "xmap_readers"]
-
-
 _END = object()
 
 

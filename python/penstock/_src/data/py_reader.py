@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Attrs, Dtype, Place
 
 
-__all__ = ["create_py_reader_by_data", "data", "double_buffer", "load", "py_reader", "read_file"]
-
-
 def data(
     name: str,
     shape: Sequence[int | None],

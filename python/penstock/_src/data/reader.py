@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["DataLoader", "default_collate_fn"]
-
 _keeps_order = True
 
 

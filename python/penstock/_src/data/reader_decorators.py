@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["ComposeNotAligned", "batch", "cache", "chain", "compose", "firstn", "map_readers", "shard", "shuffle"]
-
-
 class ComposeNotAligned(ValueError):
     """The error of composed readers that end at different samples."""
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["DistributedSampler"]
-
-
 class DistributedSampler:
     """Yields the indices of one rank's examples. All ranks have the same number of examples.
 

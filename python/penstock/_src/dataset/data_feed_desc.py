@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from penstock._src.dataset.text_format import Message
 
 
-__all__ = ["DataFeedDesc"]
-
 _SLOT = {"name": str, "type": str, "is_dense": bool, "is_used": bool, "shape": [int]}
 _FIELDS = {
     "name": str,

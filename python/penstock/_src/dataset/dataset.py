@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from penstock._penstock import DatasetReading
 
 
-__all__ = ["DatasetFactory", "QueueDataset"]
-
-
 class DatasetFactory:
     """Creates datasets by the names of their classes.
 

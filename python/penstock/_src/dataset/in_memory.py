@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from penstock._src.fleet.roles import RoleMakerBase
 
 
-__all__ = ["InMemoryDataset"]
-
-
 _WARNED_MOST = 3  # ids of dropped instances that warnings name
 
 

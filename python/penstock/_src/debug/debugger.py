@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.program import Program
 
 
-__all__ = ["draw_block_graphviz", "pprint_block_codes", "pprint_program_codes"]
-
-
 def pprint_program_codes(program_desc: Program | ProgramDesc) -> str:
     """Prints a program.
 

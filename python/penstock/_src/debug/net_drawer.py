@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.program import Program
 
 
-__all__ = ["draw_graph"]
-
-
 def draw_graph(startup_program: Program, main_program: Program, **kwargs: Any) -> None:
     """Writes the graph of a main program's first block in Graphviz's language.
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "stop_profiler"]
-
 _STATES = ("CPU", "GPU", "All")
 _OPTIONS = ("Default", "OpDetail", "AllOpDetail")
 # The column by which a table is sorted, the largest first: (type, calls, total, min, max, mean).

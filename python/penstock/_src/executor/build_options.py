@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from penstock._src.executor.passes import PassBuilder
 
 
-__all__ = ["BuildStrategy", "ExecutionStrategy"]
-
-
 class _Options:
     """Accepts the options that a subclass declares, and checks their types. Most options concern several devices, or
     how Fluid schedules ops, and have no effect."""

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Place
 
 
-__all__ = ["CompiledProgram"]
-
-
 class CompiledProgram:
     """A program with Fluid's run options, for Executor.run.
 

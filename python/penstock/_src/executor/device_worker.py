@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["DeviceWorker", "DeviceWorkerFactory", "Hogwild", "Section"]
-
 DOWNPOUR = ("DownpourSGD", "DownpourSGDOPT")
 NO_PSLIB = (
     "pslib is not part of Penstock; fluid.incubate.fleet.parameter_server.distribute_transpiler trains with "

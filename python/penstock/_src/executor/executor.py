@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["Executor"]
-
 _seconds = asked_seconds()
 _progress_of_runs = None if _seconds is None else ProgressOfRuns(_seconds)
 log.name_process()

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["ParallelExecutor"]
-
-
 class ParallelExecutor:
     """Runs one program on several places of this process, as many as CPU_NUM sets (default 1), or together with other
     trainers.

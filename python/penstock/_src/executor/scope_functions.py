@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from penstock._penstock import RuntimeVariable
 
 
-__all__ = ["enter_local_scope", "find_var", "get_cur_scope", "leave_local_scope", "scoped_function", "var"]
-
-
 class _OfThread(threading.local):
     scopes: list[Scope] = []
 

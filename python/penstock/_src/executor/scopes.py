@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-__all__ = ["global_scope", "scope_guard"]
-
-
 _scope = Scope()
 
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     _Facts = tuple[VarType, Optional[int], Optional[list[int]], int]  # kind, element type, shape, levels of sequences
 
 
-__all__ = ["OpDescCreationMethod", "Operator", "OperatorFactory", "get_all_op_protos"]
-
-
 @with_texts(OF_A_REGISTRY, module="op")
 def get_all_op_protos() -> list[Any]:
     """{protos}"""

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["TrainerDesc"]
-
-
 def _setter(name: str) -> Callable[[TrainerDesc, object], None]:
 
     def set_one(self: TrainerDesc, value: object) -> None:

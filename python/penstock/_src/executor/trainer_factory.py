@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-__all__ = ["FetchHandlerMonitor", "TrainerFactory"]
-
 _SETTINGS = (
     "dump_slot",
     "mpi_rank",

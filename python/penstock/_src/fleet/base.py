@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     AnyOptimizer = Union[Optimizer, OptimizerWithMixedPrecision]
 
 
-__all__ = ["Fleet", "DistributedOptimizer"]
-
-
 _ADDRESSES = {
     "as_string": """Args:
     to_string (bool): return one comma-separated string instead of a list."""

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import not_built
 
-__all__ = ["FS", "LocalFS", "BDFS"]
-
-
 _FS = {
     "not_overridden": """Raises:
     NotImplementedError: the class does not override it."""

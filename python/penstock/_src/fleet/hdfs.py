@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["HDFSClient"]
-
 _log = logging.getLogger("penstock.fluid.incubate.fleet.utils.hdfs")
 _COLUMNS = 8  # columns of a line of `hadoop fs -ls`
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["KVHTTPServer", "KVHandler", "KVServer"]
-
 _VALUE_BYTES_MAX = 1 << 20
 _VALUES_MAX = 1 << 16
 

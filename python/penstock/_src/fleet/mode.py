@@ -1,7 +1,5 @@
 """The implementations of Fleet."""
 
-__all__ = ["Mode"]
-
 
 class Mode:
     """The numbers of Fluid's implementations of Fleet.

@@ -27,15 +27,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = [
-    "check_pruned_program_vars",
-    "graphviz",
-    "load_program",
-    "parse_program",
-    "program_type_trans",
-    "save_program",
-]
-
 logger = logging.getLogger("penstock.fluid.incubate.fleet.utils.utils")
 persistable_vars_out_fn, all_vars_out_fn, ops_out_fn = "vars_persistable.log", "vars_all.log", "ops.log"
 feed_fetch_type_list = [VarDesc.VarType.FEED_MINIBATCH, VarDesc.VarType.FETCH_LIST]

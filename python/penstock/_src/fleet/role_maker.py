@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["UserDefinedRoleMaker", "UserDefinedCollectiveRoleMaker", "PaddleCloudRoleMaker", "GeneralRoleMaker"]
-
-
 def _required(name: str, what: str) -> str:
     given = environment.text(name)
     if not given:

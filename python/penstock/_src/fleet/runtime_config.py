@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["TrainerRuntimeConfig"]
-
-
 _QUEUE, _MERGE = "communicator_send_queue_size", "communicator_max_merge_var_num"
 
 # The defaults of the communicator's settings, unless FLAGS_<name> is set; None: CPU_NUM.

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["check_saved_vars_try_dump"]
-
-
 not_expected_op_types = ["lookup_table"]
 
 

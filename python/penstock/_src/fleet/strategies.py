@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-__all__ = [
-    "DistributedStrategy",
-    "SyncStrategy",
-    "AsyncStrategy",
-    "HalfAsyncStrategy",
-    "GeoStrategy",
-    "StrategyFactory",
-]
-
-
 def _set_fields(config: T, kind: type[T], given: object) -> T:
     """Sets the fields of a given dict in the configuration and returns it, or returns the given configuration."""
     if isinstance(given, kind):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array, Place
 
 
-__all__ = ["FleetUtil"]
-
 _log = logging.getLogger("penstock.fluid.incubate.fleet.utils.fleet_util")
 
 

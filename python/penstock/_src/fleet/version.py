@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from penstock._src.fleet.mode import Mode
 
-__all__ = ["is_transpiler"]
-
 BUILD_MODE = Mode.TRANSPILER
 
 

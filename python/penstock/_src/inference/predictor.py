@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["AnalysisPredictor", "NativePaddlePredictor", "PaddlePredictor", "create_paddle_predictor", "get_version"]
-
-
 def get_version() -> str:
     """Returns the version of the predictor.
 

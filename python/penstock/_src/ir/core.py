@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     pass
 
 
-__all__ = ["EnforceNotMet", "kEmptyVarName", "kGradVarSuffix"]
-
 EnforceNotMet = ProgramError  # Fluid's names
 # Of imperative mode; static scripts name them in isinstance().
 VarBase, Layer, Tracer, BackwardStrategy, ParallelStrategy, NCCLParallelContext = (

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Dtype
 
 
-__all__ = ["in_dygraph_mode", "load_op_library", "require_version"]
-
-
 FLUID_VERSION = 1008005
 
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["default_main_program", "default_startup_program", "device_guard", "name_scope", "program_guard"]
-
-
 @contextlib.contextmanager
 def name_scope(prefix: str | None = None) -> Iterator[None]:
     """Sets the name scope of ops that are created inside it, in their attribute op_namescope. Name scopes only help

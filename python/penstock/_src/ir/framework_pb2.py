@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["OpDesc", "OpProto"]
-
 for _kind in AttrType:
     globals()[_kind.name] = _kind
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 from penstock._src.base.errors import error_with_id
 
-__all__ = ["Edge", "Graph", "GraphPreviewGenerator", "Node", "Rank", "crepr"]
-
 
 def crepr(v: object) -> str:
     """Returns a value as Graphviz's language writes it.

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array, Place
 
 
-__all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
-
-
 def create_lod_tensor(
     data: Array | LoDTensor | Sequence[Sequence[float]], recursive_seq_lens: Sequence[Sequence[int]], place: Place
 ) -> LoDTensor:

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     _Target = Union[Variable, Operator, str]
 
 
-__all__ = ["Program"]
-
-
 OpRole = op_proto_and_checker_maker.OpRole
 
 

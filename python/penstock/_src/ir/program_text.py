@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = [
-    "block_to_code",
-    "delete_ops",
-    "find_op_by_input_arg",
-    "find_op_by_output_arg",
-    "op_to_code",
-    "program_to_code",
-    "variable_to_code",
-]
-
-
 def delete_ops(block: Block, ops: Sequence[Operator]) -> None:
     """Removes ops from a block; ops that it does not contain are ignored.
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-__all__ = ["generate", "guard", "switch"]
-
 UniqueNameGenerator = UniqueNames
 generator = UniqueNames()
 

@@ -9,22 +9,6 @@ from penstock._src.layers.helper import LayerHelper
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = [
-    "brelu",
-    "elu",
-    "hard_sigmoid",
-    "hard_swish",
-    "leaky_relu",
-    "maxout",
-    "mish",
-    "prelu",
-    "relu6",
-    "selu",
-    "soft_relu",
-    "stanh",
-    "swish",
-]
-
 
 @op_layer("leaky_relu", typed="x")
 def leaky_relu(x: Variable, alpha: float = 0.02, name: str | None = None) -> Attrs:

@@ -9,34 +9,6 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, op_layer
 from penstock._src.layers.variants import op_layers
 
-__all__ = [
-    "clip",
-    "clip_by_norm",
-    "elementwise_add",
-    "elementwise_div",
-    "elementwise_floordiv",
-    "elementwise_max",
-    "elementwise_min",
-    "elementwise_mod",
-    "elementwise_mul",
-    "elementwise_pow",
-    "elementwise_sub",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "mean",
-    "pow",
-    "reduce_all",
-    "reduce_any",
-    "reduce_max",
-    "reduce_mean",
-    "reduce_min",
-    "reduce_prod",
-    "reduce_sum",
-    "scale",
-]
-
 
 @op_layer("mean", typed="x")
 def mean(x: Variable, name: str | None = None) -> Attrs:

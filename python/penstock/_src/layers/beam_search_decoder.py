@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
     from penstock._src.layers.rnn_cells import RNNCell
 
-__all__ = ["BeamSearchDecoder"]
-
 
 def _tiled(x: Variable, times: int) -> Variable:
     """Returns x with a second axis of copies."""

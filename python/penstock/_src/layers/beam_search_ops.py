@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["beam_search", "beam_search_decode", "gather_tree"]
-
-
 @layer("beam_search_decode", fluid_accepts={"ids": "int64", "scores": "float32 float64"})
 def beam_search_decode(
     ids: Variable, scores: Variable, beam_size: int, end_id: int, name: str | None = None

@@ -8,8 +8,6 @@ from penstock._src.layers.decorators import Attrs, layer, op_layer
 from penstock._src.layers.helper import LayerHelper
 from penstock._src.layers.variants import op_layers
 
-__all__ = ["equal", "greater_equal", "greater_than", "increment", "is_empty", "less_equal", "less_than", "not_equal"]
-
 
 @layer("increment", fluid_accepts={"x": "int32 int64 float32 float64"})
 def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variable:

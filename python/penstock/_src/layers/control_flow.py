@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["Print", "Switch", "case", "cond", "switch_case"]
-
-
 @layer(fluid_accepts={"input": "bool int32 int64 float32 float64"})
 def Print(
     input: Variable,

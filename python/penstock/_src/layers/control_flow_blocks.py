@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from penstock._src.ir.block import Block
 
-__all__ = ["BlockGuard", "ConditionalBlock", "ConditionalBlockGuard"]
-
 
 def crossing_names(block: Block, written: Iterable[str] = ()) -> tuple[list[str], list[str]]:
     """Finds the names that a block's ops read before they write them, and those that they write.

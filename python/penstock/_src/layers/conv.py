@@ -14,8 +14,6 @@ from penstock._src.layers.variants import variants
 from penstock._src.parameters.initializer import Normal
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "deformable_conv"]
-
 _DEPTHWISE = "use_cudnn: False with groups=C makes the op {}, as in Fluid."
 
 

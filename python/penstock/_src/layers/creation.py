@@ -23,22 +23,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Parameter
 
 
-__all__ = [
-    "arange",
-    "create_global_var",
-    "create_parameter",
-    "create_tensor",
-    "fill_constant_batch_size_like",
-    "full",
-    "full_like",
-    "linspace",
-    "ones_like",
-    "rank",
-    "size",
-    "zeros_like",
-]
-
-
 @layer(fluid_accepts={"dtype": "bool int32 int64 float16 float32 float64"})
 def full(
     shape: Variable | Sequence[Any],

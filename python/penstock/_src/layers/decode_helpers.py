@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbeddingHelper", "TrainingHelper"]
-
-
 _STEP = {
     "time": "time (Variable): the number of the step, int64, shape [1].",
     "outputs": "outputs (Variable): the scores of all tokens, shape [sequences, tokens].",

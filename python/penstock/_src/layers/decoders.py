@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from penstock._src.layers.rnn_cells import RNNCell
 
 
-__all__ = ["BasicDecoder", "Decoder", "dynamic_decode"]
-
-
 class Decoder:
     """Base of decoders, which `dynamic_decode` runs.
 

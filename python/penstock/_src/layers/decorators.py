@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     P = ParamSpec("P")
 
-__all__: list[str] = []
+
 F = TypeVar("F", bound=Callable[..., Any])
 Attrs = Optional[dict[str, Any]]
 Types = dict[str, "frozenset[VarType]"]

@@ -6,8 +6,6 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
 from penstock._src.layers.helper import describe, require_kind
 
-__all__ = ["box_clip", "box_coder", "box_decoder_and_assign", "iou_similarity", "polygon_box_transform", "yolo_box"]
-
 
 @op_layer("iou_similarity")
 def iou_similarity(x: Variable, y: Variable, box_normalized: bool = True, name: str | None = None) -> Attrs:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from penstock._src.ir.variable import Variable
 
-__all__ = []
-
 
 @layer()
 def detection_map(

@@ -7,8 +7,6 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
 from penstock._src.layers.helper import require_kind
 
-__all__ = ["locality_aware_nms", "matrix_nms", "multiclass_nms"]
-
 
 @op_layer("multiclass_nms", stop_gradient=True)
 def multiclass_nms(

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["anchor_generator", "density_prior_box", "multi_box_head", "prior_box"]
-
-
 def _floats(value: Any) -> list[float]:
     return [float(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["detection_output", "generate_proposals", "retinanet_detection_output"]
-
-
 @layer()
 def detection_output(
     loc: Variable,

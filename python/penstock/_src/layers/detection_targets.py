@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["bipartite_match", "sigmoid_focal_loss", "ssd_loss", "target_assign", "yolov3_loss"]
-
-
 def given_attrs(**attrs: Any) -> dict[str, Any]:
     """Returns the attributes that are not None; for the others the op's defaults apply."""
     return {key: value for key, value in attrs.items() if value is not None}

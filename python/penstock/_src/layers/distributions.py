@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["Categorical", "Normal", "Uniform"]
-
-
 class Distribution:
     """Base class of distributions; its methods raise an error if a distribution does not override them."""
 

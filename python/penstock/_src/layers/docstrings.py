@@ -16,8 +16,6 @@ from typing import Any
 from penstock._src.base.argument_texts import LAYER
 from penstock._src.base.doc_texts import composed, entries_of, parameters, parsed
 
-__all__: list[str] = []
-
 _ENTRY = re.compile(r"(\*{0,2}\w+)(?: \((.+?)\))?: ?(.*)$", re.DOTALL)
 _OTHER_THAN_VARIABLE = re.compile(r"\b(?!Variable\b|None\b|list\b)\w+")
 _WIDTH = 116  # of a docstring's line

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from penstock._src.ir.block import Block
 
-__all__ = ["DynamicRNN"]
-
 
 class DynamicRNN:
     """Runs ops once for each step of sequences of different lengths.

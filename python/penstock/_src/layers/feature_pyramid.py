@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from penstock._src.ir.variable import Variable
 
-__all__ = ["collect_fpn_proposals", "distribute_fpn_proposals"]
-
 
 @layer()
 def distribute_fpn_proposals(

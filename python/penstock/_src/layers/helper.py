@@ -16,8 +16,6 @@ from penstock._src.layers.helper_base import LayerHelperBase
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ["LayerHelper"]
-
 
 def describe(value: object) -> str:
     """Describes a wrong argument for an error: a small value itself, any other value by its type."""

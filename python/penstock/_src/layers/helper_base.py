@@ -11,8 +11,6 @@ from penstock._src.parameters.initializer import Initializer
 from penstock._src.parameters.param_attr import ParamAttr, WeightNormParamAttr
 from penstock._src.parameters.weight_norm import create_weight_normalized
 
-__all__ = ["LayerHelperBase"]
-
 
 class LayerHelperBase:
     """Creates parameters and variables for a layer. LayerHelper adds ops, and reads the layer's arguments.

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.block import Block
 
 
-__all__ = ["IfElse"]
-
-
 class IfElse:
     """Runs one block for the rows where a condition is true and another for the others, and joins the results.
 

@@ -15,22 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal
 
-__all__ = [
-    "gather_nd",
-    "hash",
-    "index_sample",
-    "index_select",
-    "multiplex",
-    "nonzero",
-    "scatter",
-    "scatter_nd",
-    "scatter_nd_add",
-    "shard_index",
-    "unique",
-    "unique_with_counts",
-    "where",
-]
-
 
 @op_layer("gather_nd", inputs={"X": "input"})
 def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Attrs:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.param_attr import ParamAttr
 
 
-__all__ = ["embedding", "one_hot"]
-
-
 @layer(like=nn.embedding)
 def embedding(
     input: Variable,

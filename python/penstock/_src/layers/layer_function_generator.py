@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["autodoc", "deprecated", "generate_activation_fn", "templatedoc"]
-
 
 def generate_activation_fn(op_type: str) -> Callable[..., Any]:
     """Returns a layer for an op with one input X and one output Out.

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
 
     P = ParamSpec("P")
 
-__all__ = [
-    "cosine_decay",
-    "exponential_decay",
-    "inverse_time_decay",
-    "linear_lr_warmup",
-    "natural_exp_decay",
-    "noam_decay",
-    "piecewise_decay",
-    "polynomial_decay",
-]
 
 _COUNTER = "@LR_DECAY_COUNTER@"
 _DIVISORS = ("d_model", "decay_steps", "epochs", "step_each_epoch", "warmup_steps")

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["addmm", "bmm", "cross", "diag", "diag_embed", "dist", "dot", "eye", "kron", "trace", "tril", "triu"]
-
-
 def eye(
     num_rows: int, num_columns: int | None = None, batch_shape: Sequence[Any] | None = None, dtype: str = "float32"
 ) -> Variable:

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.block import Block
 
 
-__all__ = ["While", "while_loop"]
-
-
 class While:
     """Runs the ops of a block repeatedly while a condition is true; the ops must update the condition.
 

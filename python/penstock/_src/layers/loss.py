@@ -7,21 +7,6 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper
 
-__all__ = [
-    "cross_entropy",
-    "huber_loss",
-    "kldiv_loss",
-    "label_smooth",
-    "log_loss",
-    "margin_rank_loss",
-    "one_hot",
-    "rank_loss",
-    "sigmoid_cross_entropy_with_logits",
-    "smooth_l1",
-    "softmax_with_cross_entropy",
-    "square_error_cost",
-]
-
 
 @layer("cross_entropy", typed="input")
 def cross_entropy(input: Variable, label: Variable, soft_label: bool = False, ignore_index: int = -100) -> Variable:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-__all__ = ["crop", "crop_tensor", "expand_as", "flip", "meshgrid", "pad_constant_like", "roll", "t", "unstack"]
-
 
 def _layer(
     op_type: str, inputs: dict[str, Variable], attrs: dict[str, Any], name: str | None = None, type_of: str = "X"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["addcmul", "allclose", "clamp", "elementwise_equal", "log1p", "log_softmax", "logsumexp"]
-
 
 @layer(fluid_accepts={"input tensor1 tensor2": "int32 int64 float32 float64"})
 def addcmul(

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from penstock._src.ir.variable import Variable
 
-__all__ = ["accuracy", "auc"]
-
 
 @layer("accuracy", fluid_accepts={"input": "float16 float32 float64"})
 def accuracy(

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["MultivariateNormalDiag"]
-
-
 class MultivariateNormalDiag(Distribution):
     """The multivariate normal distribution with a diagonal covariance matrix.
 

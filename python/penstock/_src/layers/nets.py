@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["glu", "img_conv_group", "scaled_dot_product_attention", "sequence_conv_pool", "simple_img_conv_pool"]
-
-
 @layer()
 def simple_img_conv_pool(
     input: Variable,

@@ -22,21 +22,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.param_attr import ParamAttr
 
 
-__all__ = [
-    "autoincreased_step_counter",
-    "cos_sim",
-    "dropout",
-    "embedding",
-    "fc",
-    "get_tensor_from_selected_rows",
-    "matmul",
-    "merge_selected_rows",
-    "mul",
-    "softmax",
-    "topk",
-]
-
-
 @layer("fc", typed="input")
 def fc(
     input: Variable | Sequence[Variable],

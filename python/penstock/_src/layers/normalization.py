@@ -12,8 +12,6 @@ from penstock._src.layers.helper import LayerHelper, require_rank
 from penstock._src.parameters.initializer import Constant
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ["batch_norm", "group_norm", "inplace_abn", "instance_norm", "layer_norm"]
-
 
 def require_layout(layer: str, data_layout: object) -> None:
     if data_layout not in ("NCHW", "NHWC"):

@@ -12,8 +12,6 @@ from penstock._src.layers.spatial import IMAGES
 from penstock._src.parameters.initializer import Normal
 from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ["l2_normalize", "lrn", "spectral_norm"]
-
 
 @layer()
 def spectral_norm(

@@ -14,8 +14,6 @@ from penstock._src.layers.helper import LayerHelper
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["generate_layer_fn"]
-
 
 def generate_layer_fn(op_type: str) -> Callable[..., Variable]:
     """Returns a layer for an op with one output that is a result; others must be intermediate.

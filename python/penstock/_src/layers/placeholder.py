@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.types import VarType
     from penstock._src.ir.variable import Variable
 
-__all__ = ["data"]
-
 
 def data(name: str, shape: Sequence[int | None], dtype: str | VarType = "float32", lod_level: int = 0) -> Variable:
     """Declares a variable that the caller feeds.

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["adaptive_pool2d", "adaptive_pool3d", "pool2d", "pool3d"]
-
-
 def _require_pool_type(pool_type: object) -> None:
     if pool_type not in ("max", "avg"):
         raise ValueError(f"pool_type must be max or avg, not {pool_type!r}")

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["py_func"]
-
 
 def py_func(
     func: Callable[..., Any],

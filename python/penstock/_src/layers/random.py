@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = [
-    "gaussian_random",
-    "gaussian_random_batch_size_like",
-    "randint",
-    "randn",
-    "random_crop",
-    "randperm",
-    "sampling_id",
-    "uniform_random",
-    "uniform_random_batch_size_like",
-]
-
-
 def _shape_attrs(layer: str, shape: Any, dtype: Any) -> dict[str, Any]:
     require_kind(layer, list, shape=shape)
     return {"shape": list(shape), "dtype": int(to_dtype(dtype))}

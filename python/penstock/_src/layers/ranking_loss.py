@@ -20,8 +20,6 @@ from penstock._src.parameters.initializer import Constant
 if TYPE_CHECKING:
     from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ["bpr_loss", "center_loss", "dice_loss", "mean_iou", "mse_loss", "npair_loss", "teacher_student_sigmoid_loss"]
-
 
 @op_layer("bpr_loss", typed="input", inputs={"X": "input"}, output="Y")
 def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Attrs:

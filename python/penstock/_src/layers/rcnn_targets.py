@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["generate_mask_labels", "generate_proposal_labels", "retinanet_target_assign", "rpn_target_assign"]
-
-
 def _assign_anchors(
     op_type: str,
     inputs: dict[str, Variable],

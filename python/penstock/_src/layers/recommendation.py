@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from penstock._src.ir.variable import Variable
 
-__all__ = ["continuous_value_model", "data_norm", "filter_by_instag"]
-
 
 @layer(fluid_accepts={"input": "float16 float32 float64"})
 def continuous_value_model(input: Variable, cvm: Variable, use_cvm: bool = True) -> Variable:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
     from penstock._src.parameters.initializer import Initializer
 
-__all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "lstm"]
-
 
 def _lstm_inputs(
     helper: LayerHelper,

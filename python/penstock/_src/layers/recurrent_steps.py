@@ -13,7 +13,6 @@ from penstock._src.parameters.param_attr import ParamAttr
 if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
-__all__ = ["gru_unit", "lstm_unit"]
 
 _ACTIVATION_NUMBERS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-__all__ = ["flatten", "reshape", "split", "squeeze", "transpose", "unsqueeze"]
-
 
 _MOST_PARTS = 2**16  # of split; each is a Variable
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["image_resize", "image_resize_short", "interpolate", "resize_bilinear", "resize_nearest", "resize_trilinear"]
-
 _METHODS = {"BILINEAR": "bilinear", "TRILINEAR": "trilinear", "NEAREST": "nearest", "BICUBIC": "bicubic"}
 _SIZES = ("out_d", "out_h", "out_w")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
     from penstock._src.layers.rnn_cells import RNNCell
 
-__all__ = ["rnn"]
-
 
 def transposed(x: Variable) -> Variable:
     """Returns x with its first two axes exchanged: steps and sequences."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _FLOATS = types_of("float32 float64")
 
-__all__ = ["GRUCell", "LSTMCell", "RNNCell"]
-
 
 def _map_shapes(func: Callable[[list[int]], Any], shape: Any) -> Any:
     """Calls func(shape) for each shape in a structure of shapes, which are lists or tuples of ints."""

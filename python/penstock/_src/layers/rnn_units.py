@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["BasicGRUUnit", "BasicLSTMUnit"]
-
-
 def attr_with_suffix(attr: Any, suffix: str) -> Any:
     """Returns a copy of the attribute with `suffix` appended to its name, or the attribute itself if it has no name."""
     if attr is None or not getattr(attr, "name", None):

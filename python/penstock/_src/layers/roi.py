@@ -7,8 +7,6 @@ from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_resul
 from penstock._src.layers.helper import require_kind
 from penstock._src.layers.spatial import IMAGES
 
-__all__ = ["deformable_roi_pooling", "prroi_pool", "psroi_pool", "roi_align", "roi_perspective_transform", "roi_pool"]
-
 
 @op_layer("roi_pool", inputs={"X": "input"}, outputs="Out Argmax")
 def roi_pool(

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from penstock._src.ir.variable import Variable
 
-__all__ = ["hsigmoid", "nce", "sampled_softmax_with_cross_entropy"]
 
 _SAMPLERS = {"uniform": 0, "log_uniform": 1, "custom_dist": 2}
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["load_combine", "save", "save_combine"]
-
-
 @layer()
 def save(x: Variable, file_path: str, overwrite: bool = True) -> None:
     """Adds the op that writes a variable to a file when the program runs.

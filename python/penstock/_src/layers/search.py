@@ -6,8 +6,6 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, op_layer, op_layer_with_results
 from penstock._src.layers.variants import op_layers
 
-__all__ = ["argmax", "argmin", "argsort", "has_inf", "has_nan", "isfinite"]
-
 
 @op_layers(fluid_accepts={"x": "uint8 int16 int32 int64 float32 float64"}, stop_gradient=True)
 def _position_of(x: Variable, axis: int = 0) -> Attrs:

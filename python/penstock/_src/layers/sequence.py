@@ -14,23 +14,6 @@ if TYPE_CHECKING:
 
     from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = [
-    "row_conv",
-    "sequence_concat",
-    "sequence_conv",
-    "sequence_enumerate",
-    "sequence_expand",
-    "sequence_expand_as",
-    "sequence_first_step",
-    "sequence_last_step",
-    "sequence_pool",
-    "sequence_reshape",
-    "sequence_reverse",
-    "sequence_scatter",
-    "sequence_slice",
-    "sequence_softmax",
-]
-
 
 @layer("sequence_pool", fluid_accepts={"input": "float32 float64"})
 def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_value: float = 0.0) -> Variable:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.param_attr import ParamAttr
 
 
-__all__ = ["chunk_eval", "crf_decoding", "ctc_greedy_decoder", "edit_distance", "linear_chain_crf", "warpctc"]
-
-
 @layer("linear_chain_crf", fluid_accepts={"input": "float32 float64", "label": "int64"})
 def linear_chain_crf(
     input: Variable, label: Variable, param_attr: ParamAttr | None = None, length: Variable | None = None

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["im2sequence", "lod_append", "lod_reset", "sequence_mask", "sequence_pad", "sequence_unpad"]
-
-
 @op_layer_with_results(
     "sequence_pad", "Out Length", fluid_accepts={"x pad_value": "int32 int64 float32 float64"}, stop_gradient="Length"
 )

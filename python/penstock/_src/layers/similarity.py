@@ -11,8 +11,6 @@ from penstock._src.layers.helper import LayerHelper
 if TYPE_CHECKING:
     from penstock._src.parameters.param_attr import ParamAttr
 
-__all__ = ["add_position_encoding", "bilinear_tensor_product", "fsp_matrix", "similarity_focus"]
-
 
 @layer()
 def bilinear_tensor_product(

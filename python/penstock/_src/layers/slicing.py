@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["expand", "gather", "pad", "pad2d", "reverse", "shape", "slice", "stack", "strided_slice"]
-
-
 @op_layer("shape", fluid_accepts={"input": "int32 int64 float32 float64"})
 def shape(input: Variable) -> Attrs:
     """Returns the shape of a tensor at run time.

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.variable import Variable
 
-__all__: list[str] = []
-
 
 class Spatial(NamedTuple):
     """What layers with a variant for images and one for volumes need to know about the variant."""

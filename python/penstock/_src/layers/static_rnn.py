@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.block import Block
 
 
-__all__ = ["StaticRNN"]
-
-
 class StaticRNNMemoryLink:
     """A memory: its initial value, its value at the start of a step, and its value at the end of the step."""
 

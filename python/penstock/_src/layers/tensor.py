@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["assign", "cast", "concat", "fill_constant", "ones", "range", "sum", "sums", "zeros"]
-
-
 def int_list(helper: LayerHelper, numbers: Iterable[Any], dtype: str = "int32") -> tuple[list[int], list[Variable]]:
     """Returns (attribute, Variables of one element) for numbers of which some may be Variables.
 

@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = [
-    "array_length",
-    "array_read",
-    "array_write",
-    "create_array",
-    "reorder_lod_tensor_by_rank",
-    "tensor_array_to_tensor",
-]
-
-
 def require_array(layer: str, array: object) -> None:
     if not isinstance(array, Variable) or array.type != VarType.LOD_TENSOR_ARRAY:
         raise TypeError(f"{layer}: the array must be a Variable of type LOD_TENSOR_ARRAY")

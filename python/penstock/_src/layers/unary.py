@@ -6,38 +6,6 @@ from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, op_layer
 from penstock._src.layers.op_layers import generate_layer_fn
 
-__all__ = [
-    "abs",
-    "acos",
-    "asin",
-    "atan",
-    "ceil",
-    "cos",
-    "cumsum",
-    "erf",
-    "exp",
-    "floor",
-    "gelu",
-    "hard_shrink",
-    "log",
-    "logsigmoid",
-    "reciprocal",
-    "relu",
-    "round",
-    "rsqrt",
-    "sigmoid",
-    "sign",
-    "sin",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "sqrt",
-    "square",
-    "tanh",
-    "tanh_shrink",
-    "thresholded_relu",
-]
-
 
 @op_layer("abs", typed="x")
 def abs(x: Variable, name: str | None = None) -> Attrs:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         ) -> Layer[P]: ...
 
 
-__all__: list[str] = []
 T = TypeVar("T")
 
 

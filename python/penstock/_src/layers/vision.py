@@ -14,18 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = [
-    "affine_channel",
-    "affine_grid",
-    "grid_sampler",
-    "pixel_shuffle",
-    "shuffle_channel",
-    "space_to_depth",
-    "temporal_shift",
-    "unfold",
-]
-
-
 @op_layer("affine_channel")
 def affine_channel(
     x: Variable,

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["Auc"]
-
-
 class Auc(MetricBase):
     """Computes the area under the ROC curve, or under the precision-recall curve.
 

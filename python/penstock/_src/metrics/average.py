@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["WeightedAverage"]
-
-
 class WeightedAverage:
     """A weighted mean over batches; a value may be an array, whose elements are averaged separately.
 

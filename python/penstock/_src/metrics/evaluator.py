@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["ChunkEvaluator", "EditDistance"]
-
-
 class Evaluator:
     """Keeps the sums of a metric in persistable variables of the default main program.
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["MetricBase"]
-
-
 def require_number(value: Any, what: str) -> None:
     if not isinstance(value, (numbers.Number, numpy.ndarray)):
         raise ValueError(f"{what} must be a number or an array, not {type(value).__name__}")

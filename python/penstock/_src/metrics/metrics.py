@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["CompositeMetric", "Precision", "Recall", "Accuracy"]
-
-
 class CompositeMetric(MetricBase):
     """Computes several metrics of the same predictions.
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.typing import Array
 
 
-__all__ = ["ChunkEvaluator", "EditDistance"]
-
-
 class ChunkEvaluator(MetricBase):
     """Computes precision, recall and F1 score of chunk detection from the counts of layers.chunk_eval.
 

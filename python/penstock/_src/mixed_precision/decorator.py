@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["decorate"]
-
-
 _SCALING = {
     "scaling_steps": """incr_every_n_steps (int): steps in a row with finite gradients after which the factor grows.
 decr_every_n_nan_or_inf (int): steps with other gradients after which the factor falls.

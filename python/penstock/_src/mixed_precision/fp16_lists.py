@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 
-__all__ = ["AutoMixedPrecisionLists"]
-
 # Computed in float16: safe, and where most of the time is spent.
 white_list = {"conv2d", "matmul", "mul"}
 

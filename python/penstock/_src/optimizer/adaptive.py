@@ -21,26 +21,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.regularizer import WeightDecayRegularizer
 
 
-__all__ = [
-    "Adadelta",
-    "AdadeltaOptimizer",
-    "Adagrad",
-    "AdagradOptimizer",
-    "Adam",
-    "AdamOptimizer",
-    "Adamax",
-    "AdamaxOptimizer",
-    "DecayedAdagrad",
-    "DecayedAdagradOptimizer",
-    "Ftrl",
-    "FtrlOptimizer",
-    "Lamb",
-    "LambOptimizer",
-    "RMSProp",
-    "RMSPropOptimizer",
-]
-
-
 @with_texts(OPTIMIZER, call="Adam(0.001)")
 class AdamOptimizer(Optimizer):
     """Adam: steps by the running mean of the gradient, divided by the square root of the running mean of its square.

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.regularizer import WeightDecayRegularizer
 
 
-__all__ = ["ExponentialMovingAverage", "ModelAverage"]
-
-
 def _averaged_parameters(keeper: Callable[[Parameter], str]) -> list[tuple[Parameter, Variable]]:
     """Returns (parameter, variable that keeps its value while the average replaces it) for the default main program."""
     pairs = []

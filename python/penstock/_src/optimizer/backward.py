@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.program import Program
 
 
-__all__ = ["append_backward", "gradients"]
-
-
 _append_grad_suffix_ = grad_var_name  # Fluid's name
 
 

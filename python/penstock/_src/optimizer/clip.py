@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 
-__all__ = ["GradientClipByGlobalNorm", "GradientClipByNorm", "GradientClipByValue", "set_gradient_clip"]
-
-
 def _norm(kind: str, clip_norm: float) -> float:
     require_numbers(kind, clip_norm=clip_norm)
     norm = float(clip_norm)

@@ -22,9 +22,6 @@ else:
     _Base = object
 
 
-__all__ = ["extend_with_decoupled_weight_decay"]
-
-
 class DecoupledWeightDecay(_Base):
     """A mixin that precedes an Optimizer in the bases of a class: minimize decays each parameter before its update.
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.regularizer import WeightDecayRegularizer
 
 
-__all__ = ["DGCMomentumOptimizer"]
-
 # A gradient with fewer elements is exchanged whole.
 _LEAST_ELEMENTS = 16384
 _REGULARIZERS = {"l1": 1, "l2": 2}

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.block import Block
     from penstock._src.ir.variable import Variable
 
-__all__ = ["ErrorClipByValue"]
-
 
 class BaseErrorClipAttr:
     """Base class of the values of Variable.error_clip."""

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.regularizer import WeightDecayRegularizer
 
 
-__all__ = [
-    "Dpsgd",
-    "DpsgdOptimizer",
-    "LarsMomentum",
-    "LarsMomentumOptimizer",
-    "Momentum",
-    "MomentumOptimizer",
-    "SGD",
-    "SGDOptimizer",
-]
-
-
 @with_texts(OPTIMIZER, call="SGD(0.01)")
 class SGDOptimizer(Optimizer):
     """Stochastic gradient descent: param -= learning_rate * grad.

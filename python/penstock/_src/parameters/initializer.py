@@ -24,25 +24,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = [
-    "Constant",
-    "Uniform",
-    "Normal",
-    "TruncatedNormal",
-    "Xavier",
-    "MSRA",
-    "ConstantInitializer",
-    "UniformInitializer",
-    "NormalInitializer",
-    "TruncatedNormalInitializer",
-    "XavierInitializer",
-    "MSRAInitializer",
-    "NumpyArrayInitializer",
-    "Bilinear",
-    "BilinearInitializer",
-]
-
-
 _FLOATS = (VarType.FP16, VarType.FP32, VarType.FP64)
 
 

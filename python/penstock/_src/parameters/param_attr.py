@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from penstock._src.parameters.initializer import ConstantInitializer, NormalInitializer, NumpyArrayInitializer
 
 
-__all__ = ["ParamAttr", "WeightNormParamAttr"]
-
-
 _PARAMETER = {
     "parameter": """name (str | None): its name; None: a generated one.
 initializer (Initializer | None): its initial value; None: the layer's default.

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["L1Decay", "L2Decay", "L1DecayRegularizer", "L2DecayRegularizer"]
-
-
 class WeightDecayRegularizer:
     """Base class of the regularizers. C++ adds the ops according to `kind` and `coefficient`."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-__all__ = ["wait_server_ready"]
-
 _PAUSE_S, _CONNECT_S = 3, 2
 
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.program import Program
 
 
-__all__ = ["GradAllReduce", "LocalSGD", "SingleProcessMultiThread"]
-
-
 class Collective:
     """Base of the classes below. `nrings` rings are used in turn, so that exchanges overlap."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     _GeoVariable = tuple[str, bool, list[tuple[str, str, int]]]  # parameter, is it sparse, its pieces
 
 
-__all__ = ["Communicator"]
-
 _MODES = {
     DistributedMode.SYNC: _penstock.CommunicatorMode.SYNC,
     DistributedMode.ASYNC: _penstock.CommunicatorMode.ASYNC,

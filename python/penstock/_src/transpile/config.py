@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 else:
     Fields = object
 
-__all__ = ["DistributeTranspilerConfig", "DistributedMode"]
 
 MODES = ("pserver", "nccl2", "collective")
 MOST_ELEMENTS = 2**63 - 1

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-__all__ = ["DistributeTranspiler"]
-
-
 class DistributeTranspiler:
     """Rewrites the default programs, or given ones, into those of a role of a distributed job.
 

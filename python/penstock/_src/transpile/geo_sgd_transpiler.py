@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.program import Program
 
 
-__all__ = ["GeoSgdTranspiler"]
-
-
 class GeoSgdTranspiler(DistributeTranspiler):
     """Makes the programs of geo-SGD: trainers update their own parameters and exchange the changes through pservers.
 

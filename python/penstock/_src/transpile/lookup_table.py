@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = [
-    "find_distributed_lookup_table",
-    "find_distributed_lookup_table_inputs",
-    "find_distributed_lookup_table_outputs",
-]
-
 _LOOKUPS = ("lookup_table", "lookup_table_v2")
 
 

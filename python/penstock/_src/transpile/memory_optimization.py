@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["memory_optimize", "release_memory"]
-
-
 def memory_optimize(
     input_program: Program,
     skip_opt_set: Sequence[Variable | str] | None = None,

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
-__all__ = ["HashName", "PSDispatcher", "RoundRobin", "SizeBalanced"]
-
-
 class PSDispatcher:
     """Base of the dispatchers, which assign slices to pservers; a subclass overrides `dispatch`.
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.operator import Operator
 
 
-__all__ = ["BlockGuardServ", "ListenAndServ", "Recv", "Send"]
-
 _OP_ROLE = op_proto_and_checker_maker.kOpRoleAttrName()
 _RPC = op_proto_and_checker_maker.OpRole.RPC
 

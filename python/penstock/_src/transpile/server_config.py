@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from penstock._src.base import environment
 
-__all__ = ["ServerRuntimeConfig"]
-
 
 class ServerRuntimeConfig:
     """Reads FLAGS_rpc_send_thread_num, FLAGS_rpc_get_thread_num and FLAGS_rpc_prefetch_thread_num (12). They have no

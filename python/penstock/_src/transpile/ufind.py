@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["UnionFind"]
-
-
 class UnionFind:
     """Sets of elements; at first each element is a set of its own.
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from penstock._src.ir.types import VarType
 
 
-__all__ = ["VarDistributed", "VarStruct", "VarsDistributed"]
-
-
 class VarStruct:
     """Describes a variable without its program.
 

@@ -35,7 +35,6 @@ def scale(
     """Computes scale * x + bias, or scale * (x + bias).
 
     Args:
-        x: any shape, or selected rows.
         scale: the factor; a Variable has one element.
         bias: the term.
         bias_after_scale: add the bias after the multiplication.
@@ -53,7 +52,6 @@ def clip(x: Variable, min: float, max: float, name: str | None = None) -> Attrs:
     """Limits each element to [min, max].
 
     Args:
-        x: any shape, or selected rows.
         min: lower bound.
         max: upper bound, above `min`.
         name: name of the result.
@@ -69,7 +67,6 @@ def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Attrs
     """Scales x down so that its Euclidean norm is at most `max_norm`.
 
     Args:
-        x: any shape, or selected rows.
         max_norm: the maximum norm, above 0.
         name: name of the result.
 

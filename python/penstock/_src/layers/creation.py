@@ -324,10 +324,8 @@ def fill_constant_batch_size_like(
         input: the tensor that provides the extent; any shape and type.
         shape: the shape; the extent at `output_dim_idx` is replaced.
         dtype: type of its elements.
-        value: the value.
         input_dim_idx: axis of `input` whose extent is taken.
         output_dim_idx: axis of the result that gets it.
-        force_cpu: keep the tensor in host memory.
 
     Returns:
         Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.

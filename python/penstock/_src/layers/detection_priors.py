@@ -143,7 +143,6 @@ def anchor_generator(
         input: the feature map, shape [N, C, H, W]; only its shape counts.
         anchor_sizes: the square roots of the boxes' areas.
         aspect_ratios: height / width of boxes.
-        stride: width and height of a cell in pixels.
 
     Returns:
         tuple: (anchors, variances), Variables of shape [H, W, anchors per cell, 4], same type as `input`. Anchors are

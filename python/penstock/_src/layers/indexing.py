@@ -64,7 +64,6 @@ def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str 
     """Adds updates to slices of a tensor, which are selected by their leading indices.
 
     Args:
-        ref: any shape.
         index: the first n indices of each slice, shape [..., n], int32 or int64.
         updates: shape index.shape[:-1] + ref.shape[n:], same type as `ref`.
 

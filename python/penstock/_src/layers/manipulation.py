@@ -137,7 +137,6 @@ def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: st
     Args:
         x: the tensor that provides the shape, same type as `y`.
         y: the tensor to pad, no larger than `x` along any axis.
-        pad_value: the value of the padding.
 
     Returns:
         Variable: same shape as `x`, same type as `y`.

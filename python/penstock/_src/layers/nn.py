@@ -203,9 +203,6 @@ def dropout(
         dropout_implementation: 'downgrade_in_infer' multiplies by 1 - dropout_prob in inference; 'upscale_in_train'
             divides the kept elements by 1 - dropout_prob in training and does nothing in inference.
 
-    Returns:
-        Variable: same shape and type as `x`.
-
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.dropout(x, dropout_prob=0.5)

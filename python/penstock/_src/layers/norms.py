@@ -68,9 +68,6 @@ def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: st
         axis: the axis of the vectors; None: 1; ignored if `x` has only one axis.
         epsilon: added to the sum of squares.
 
-    Returns:
-        Variable: same shape and type as `x`.
-
     Example:
         x = fluid.data('x', [None, 16])
         y = fluid.layers.l2_normalize(x, axis=1)
@@ -102,9 +99,6 @@ def lrn(
         k: offset.
         alpha: factor of the sum.
         beta: exponent.
-
-    Returns:
-        Variable: same shape and type as `input`.
 
     Raises:
         ValueError: `input` does not have four axes, or `data_format` has an invalid value.

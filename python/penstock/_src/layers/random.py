@@ -75,8 +75,6 @@ def gaussian_random_batch_size_like(
 
     Args:
         input: the tensor that provides the extent, any type; with sequences, the extent is their number.
-        mean: the mean.
-        std: the standard deviation.
 
     Raises:
         penstock.ProgramError: `std` is negative, or an axis does not exist.

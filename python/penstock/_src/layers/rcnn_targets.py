@@ -242,7 +242,6 @@ def generate_mask_labels(
         rois: shape [regions, 4], in a sequence for each image, as returned by `generate_proposal_labels`.
         labels_int32: their classes, shape [regions, 1], int32.
         num_classes: the number of classes, including the background.
-        resolution: the height and width of a mask.
 
     Returns:
         tuple: Variables (regions with a mask [M, 4], their indices within their image [M, 1], masks [M, num_classes *

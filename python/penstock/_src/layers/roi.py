@@ -208,7 +208,6 @@ def deformable_roi_pooling(
         group_size: number of parts of a region along height and width that have their own channels.
         part_size: number of parts of a region along height and width that have their own offsets; None: each bin has
             its own.
-        sample_per_part: the number of points of a bin along each axis.
         trans_std: factor of the offsets.
         position_sensitive: whether each bin has its own channels.
 

@@ -26,7 +26,6 @@ class AdamOptimizer(Optimizer):
     """Adam: steps by the running mean of the gradient, divided by the square root of the running mean of its square.
 
     Args:
-        {learning_rate}
         beta1 (float | Variable): decay of the first moment.
         beta2 (float | Variable): decay of the second moment.
         epsilon (float): added to the divisor.
@@ -73,7 +72,6 @@ class AdagradOptimizer(Optimizer):
     """Adagrad: moment += grad ** 2; param -= learning_rate * grad / (sqrt(moment) + epsilon).
 
     Args:
-        {learning_rate}
         epsilon (float): added to the divisor.
         {common}
         initial_accumulator_value (float): initial value of the moment.
@@ -108,7 +106,6 @@ class DecayedAdagradOptimizer(Optimizer):
     """Adagrad with a running mean: moment = decay * moment + (1 - decay) * grad ** 2.
 
     Args:
-        {learning_rate}
         decay (float): factor of the moment.
         epsilon (float): added to the divisor.
         {common}
@@ -140,7 +137,6 @@ class AdamaxOptimizer(Optimizer):
     """Adamax: Adam with the exponentially weighted maximum of the gradient instead of the root of its second moment.
 
     Args:
-        {learning_rate}
         beta1 (float): decay of the first moment.
         beta2 (float): decay of the maximum.
         epsilon (float): added to the divisor.
@@ -216,7 +212,6 @@ class RMSPropOptimizer(Optimizer):
     """RMSProp: divides steps by the square root of the running mean of squared gradients, with momentum.
 
     Args:
-        {learning_rate}
         rho (float): decay of the running mean.
         epsilon (float): added under the square root.
         momentum (float): factor of the previous step.
@@ -256,7 +251,6 @@ class FtrlOptimizer(Optimizer):
     Fluid 1.8.5 uses l1 in place of l2; this optimizer uses l2.
 
     Args:
-        {learning_rate}
         l1 (float): weight of the L1 norm.
         l2 (float): weight of the L2 norm.
         lr_power (float): exponent of the accumulated squares.
@@ -293,17 +287,13 @@ class LambOptimizer(Optimizer):
     """LAMB: Adam with the step scaled by the ratio of the norms of parameter and step.
 
     Args:
-        {learning_rate}
         lamb_weight_decay (float): weight decay.
         beta1 (float): decay of the first moment.
         beta2 (float): decay of the second moment.
         epsilon (float): added to the divisor.
         {parameters}
-        {regularization}
-        {grad_clip}
         exclude_from_weight_decay_fn (callable | None): takes a parameter and returns whether to exclude it from weight
             decay.
-        {name}
 
     Raises:
         TypeError: `exclude_from_weight_decay_fn` is not callable.

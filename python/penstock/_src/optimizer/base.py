@@ -52,7 +52,6 @@ class Optimizer:
     one parameter.
 
     Args:
-        {learning_rate}
         {common}
 
     Raises:

@@ -50,7 +50,6 @@ class DGCMomentumOptimizer(Optimizer):
     on the trainers.
 
     Args:
-        {learning_rate}
         momentum (float): factor of the velocity.
         rampup_begin_step (int): the step from which gradients are compressed.
         rampup_step (int): the number of steps over which the entries of `sparsity` are used.
@@ -58,9 +57,7 @@ class DGCMomentumOptimizer(Optimizer):
         {parameters}
         use_nesterov (bool): use Nesterov momentum.
         num_trainers (int | None): with `grad_clip`, the number of trainers: each clips its own gradient.
-        {regularization}
         grad_clip (GradientClipByNorm | None): how gradients are clipped.
-        {name}
 
     Raises:
         TypeError: an argument has the wrong type.

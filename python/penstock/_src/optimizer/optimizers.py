@@ -38,13 +38,9 @@ class MomentumOptimizer(Optimizer):
     With Nesterov momentum the step is learning_rate * (grad + momentum * velocity).
 
     Args:
-        {learning_rate}
         momentum (float): factor of the velocity.
         {parameters}
         use_nesterov (bool): use Nesterov momentum.
-        {regularization}
-        {grad_clip}
-        {name}
 
     {example}
     """
@@ -74,7 +70,6 @@ class LarsMomentumOptimizer(Optimizer):
     """LARS: momentum with the step scaled by the ratio of the norms of parameter and gradient.
 
     Args:
-        {learning_rate}
         momentum (float): factor of the velocity.
         lars_coeff (float): trust coefficient.
         lars_weight_decay (float): weight decay.
@@ -110,7 +105,6 @@ class DpsgdOptimizer(Optimizer):
     """Differentially private gradient descent: the gradient is clipped by its norm, and Gaussian noise is added.
 
     Args:
-        {learning_rate}
         clip (float): the maximum norm of the gradient.
         batch_size (float): divisor of the noise.
         sigma (float): standard deviation of the noise, relative to `clip`.

@@ -286,4 +286,19 @@ void JobRings::Disconnect() {
   groups.clear();  // before the store, so that other ranks see the end in the group that they use
 }
 
+void JobRings::StartOver(const Status& why) {
+  GiveUp(why);
+  Leave(why);
+  Disconnect();
+  const std::lock_guard meeting(meeting_);
+  ForgetRuns();
+  board_.reset();
+  const std::lock_guard lock(mutex_);
+  facts_.reset();
+  group_ranks_.clear();
+  begun_.clear();
+  cancelled_ = false;
+  left_ = false;
+}
+
 }  // namespace penstock::process

@@ -5,7 +5,8 @@
 //   ... ExecutorOptions{.rings = &rings} ...
 //   rings.Leave(OkStatus());   // the process ends
 //
-// After Leave, every call fails with kFailedPrecondition E-collective-left.
+// After Leave, every call fails with kFailedPrecondition E-collective-left. StartOver leaves too; after it,
+// the process can join the next round of its job: other ranks, or the same ones at other addresses.
 //
 // One per process. Thread-safe, except Disconnect. Calls that wait for other ranks run one at a time, and all
 // ranks must make their rings in the same order.
@@ -64,6 +65,9 @@ class JobRings : public CollectiveRings {
   void Leave(const Status& why);
   // Frees groups and connections. The groups must no longer be in use.
   void Disconnect();
+  // Leave and Disconnect; then this object is as new, so that Join can make this process a rank of the next
+  // round. No run may be in progress.
+  void StartOver(const Status& why);
 
  protected:
   void AbortAll(const Status& why) override;

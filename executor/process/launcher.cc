@@ -25,9 +25,11 @@ int LauncherPipe() {
   return std::to_string(facts.st_ino) == end + 1 ? static_cast<int>(descriptor) : -1;
 }
 
-void Tell(std::string line, std::atomic<bool>& told) {
+std::atomic<bool> told_reaction = false;  // since the last meeting
+
+void Tell(std::string line) {
   const int pipe = LauncherPipe();
-  if (pipe < 0 || told.exchange(true)) return;
+  if (pipe < 0) return;
   line.resize(std::min<std::size_t>(line.size(), 1000));
   std::replace(line.begin(), line.end(), '\n', ' ');
   line += '\n';
@@ -38,13 +40,12 @@ void Tell(std::string line, std::atomic<bool>& told) {
 }  // namespace
 
 void TellLauncherOfMeeting() {
-  static std::atomic<bool> told = false;
-  Tell("met", told);
+  Tell("met");
+  told_reaction = false;
 }
 
 void TellLauncherOfReaction(const Status& why) {
-  static std::atomic<bool> told = false;
-  Tell(StrCat("reacted\t", why.message()), told);
+  if (!told_reaction.exchange(true)) Tell(StrCat("reacted\t", why.message()));
 }
 
 }  // namespace penstock::process

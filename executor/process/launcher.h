@@ -5,12 +5,12 @@
 
 namespace penstock::process {
 
-// Tells the launcher, once per process, that this process has joined the other ranks of its job: they would
-// notice its end.
+// Tells the launcher that this process has joined the other ranks of its job: they would notice its end. A
+// reaction that was told before no longer counts: the process has recovered from it.
 void TellLauncherOfMeeting();
 
-// Tells the launcher, once per process, that a peer's error ends this process, so the launcher does not blame
-// this process for the job's failure. The text of `why` begins with the peer's name.
+// Tells the launcher, once after each meeting, that a peer's error ends this process, so the launcher does
+// not blame this process for the job's failure. The text of `why` begins with the peer's name.
 //
 // Neither has an effect without PENSTOCK_LAUNCH_FD, or if that descriptor is no
 // longer the launcher's pipe.

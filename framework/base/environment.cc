@@ -65,6 +65,7 @@ constexpr std::array kSettings = {
     Whole("PENSTOCK_CHECKPOINT_STEPS", 1, kMany),
     Plain("PENSTOCK_COLLECTIVE_BACKEND"),
     YesNo("PENSTOCK_CUDA_FALLBACK"),
+    Plain("PENSTOCK_ELASTIC_FD"),
     Plain("PENSTOCK_FLIGHT_FD"),
     OneOf("PENSTOCK_FUSION", "on off"),
     Plain("PENSTOCK_IFNAME"),

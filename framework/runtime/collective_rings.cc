@@ -70,6 +70,11 @@ std::int64_t* CollectiveRings::RunsOf(std::uint64_t operation) {
   return &runs_[operation];
 }
 
+void CollectiveRings::ForgetRuns() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [operation, runs] : runs_) runs = 0;
+}
+
 std::vector<CollectiveRings::Kept> CollectiveRings::Taken(int ring) {
   const std::lock_guard lock(mutex_);
   const auto at = kept_.find(ring);

@@ -61,9 +61,9 @@ class CollectiveRings {
   // runs another operation there (E-collective-mismatch; `label` describes this rank's operation). No effect
   // if the program has begun.
   virtual Status Begin(const Program& program, int ring, std::string_view label) = 0;
-  // The count of an operation's starts, which is the number of its program's steps; the kernel that starts
-  // it adds to it. `operation` identifies the operation in all compiled forms of the program. Valid as long
-  // as this object.
+  // The count of an operation's starts since the ranks have joined, which is the number of its program's
+  // steps; the kernel that starts it adds to it. `operation` identifies the operation in all compiled forms
+  // of the program. Valid as long as this object.
   std::int64_t* RunsOf(std::uint64_t operation);
   // What the kernels found in the block that was prepared last. Only kernels use it.
   std::unique_ptr<RingSiteCache>& sites() { return sites_; }
@@ -101,6 +101,8 @@ class CollectiveRings {
   // Ends all groups, and all calls that wait for other ranks while they make a group. From any thread.
   virtual void AbortAll(const Status& why) = 0;
   virtual void AbortRing(int ring, const Status& why) = 0;
+  // Sets the counts of RunsOf to 0, so that each program begins again with the ranks that join next.
+  void ForgetRuns();
   // Whether a thread of the process waits for other ranks in a call of this class. From any thread.
   bool waits();
 

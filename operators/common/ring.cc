@@ -55,10 +55,11 @@ Status RingUse::Prepare(const KernelSetup& k, Order order) {
 
 Status RingUse::Begin() {
   std::array<char, 24> step;
-  const auto end = std::to_chars(step.data(), step.data() + step.size(), ++*runs_).ptr;
+  const bool first = ++*runs_ == 1;  // ranks that have joined anew begin their programs again
+  const auto end = std::to_chars(step.data(), step.data() + step.size(), *runs_).ptr;
   label_.resize(label_begin_);  // keeps its memory
   label_.append(step.data(), end).append(where_);
-  if (begun_) return OkStatus();
+  if (begun_ && !first) return OkStatus();
   if (program_ != nullptr) PENSTOCK_RETURN_IF_ERROR(rings_->Begin(*program_, ring_, label_));
   // A ring that does not exist is an error of this op, not of the one that waits.
   PENSTOCK_ASSIGN_OR_RETURN([[maybe_unused]] CollectiveGroup* const group, rings_->Ring(ring_));

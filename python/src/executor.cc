@@ -452,6 +452,15 @@ void LeaveRings() {
   if (running == 0) ClientSlot()->rings.Disconnect();
 }
 
+void StartRingsOver(const std::string& why) {
+  if (ended || client_made_by != getpid()) return;
+  if (running != 0) {
+    throw StatusError(FailedPrecondition("E-elastic-running", "hvd.elastic: a thread of this process runs a ",
+                                         "program; end it before the ranks start over"));
+  }
+  ClientSlot()->rings.StartOver(why.empty() ? OkStatus() : Unavailable("E-trainer-exit", why));
+}
+
 void BindExecutor(py::module_& m) {
   py::class_<PyExecutor>(m, "Executor")
       .def(py::init<const std::string&, double>(), py::arg("wire") = "", py::arg("start_s") = 0.0)

@@ -2,6 +2,8 @@
 // arrays (penstock.hvd) share them.
 #pragma once
 
+#include <string>
+
 #include "executor/process/job_rings.h"
 
 namespace penstock::python {
@@ -16,5 +18,9 @@ void NoteReaction(const Status& status);
 // Leaves the job in an orderly way, and ends its groups unless a run may still use them. Waits for other
 // ranks for at most 5 s. Has no effect in a process without rings.
 void LeaveRings();
+
+// Leaves the other ranks, which learn `why`, and forgets them: the process can join the next round of its
+// job. Throws StateError E-elastic-running if a run of a program is in progress.
+void StartRingsOver(const std::string& why);
 
 }  // namespace penstock::python

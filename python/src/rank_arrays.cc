@@ -336,6 +336,12 @@ void Leave() {
   LeaveRings();
 }
 
+void StartOver(const std::string& why) {
+  const GilReleased others;
+  const std::lock_guard lock(Starting());
+  StartRingsOver(why);
+}
+
 // (addresses of all ranks, this rank) from the launcher's environment variables; None without them.
 py::object JobOfEnvironment() {
   const std::optional<rendezvous::JoinFacts> facts =
@@ -353,6 +359,7 @@ void BindRankArrays(py::module_& m) {
   const auto ring = py::arg("ring") = kArrayRing;
   m.def("arrays_join", &Join);
   m.def("arrays_leave", &Leave);
+  m.def("arrays_start_over", &StartOver);
   m.def("arrays_make_ring", &MakeRing);
   m.def("arrays_drop_ring", &DropRing);
   m.def("arrays_running", &Running);

@@ -184,6 +184,7 @@ def test_the_page_of_settings_lists_variables_that_exist():
     mentioned = set(re.findall(r"`(PENSTOCK_[A-Z_]+)`", page))
     known = set(_penstock.setting_names())
     told_by_the_launcher = {
+        "PENSTOCK_ELASTIC_FD",
         "PENSTOCK_FLIGHT_FD",
         "PENSTOCK_JOB_ID",
         "PENSTOCK_JOB_TOKEN",

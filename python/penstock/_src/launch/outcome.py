@@ -42,8 +42,8 @@ class Told:
 
 
 class Notes:
-    """The pipe on which a role reports, one line each: "met" once it has joined the other ranks; "reacted", a tab and
-    the error of a peer that ends it."""
+    """The pipe on which a role reports, one line each: "met" each time it has joined other ranks; "reacted", a tab and
+    the error of a peer that ends it. A reaction before a meeting does not count: the role has recovered."""
 
     def __init__(self) -> None:
         self._listen, self.descriptor = os.pipe()
@@ -62,11 +62,15 @@ class Notes:
 
     def read(self) -> Told:
         """Returns what the role has Told; closes the pipe."""
+        text = b""
         try:
-            text = os.read(self._listen, NOTE_MAX)
+            while chunk := os.read(self._listen, NOTE_MAX):
+                text += chunk
         except BlockingIOError:
-            text = b""
+            pass
         os.close(self._listen)
         lines = text.decode(errors="replace").split("\n")
-        notes = [line.partition("\t")[2] for line in lines if line.startswith("reacted\t")]
-        return Told("met" in lines, notes[0] if notes else "", bool(notes))
+        met = "met" in lines
+        last = len(lines) - lines[::-1].index("met") if met else 0
+        notes = [line.partition("\t")[2] for line in lines[last:] if line.startswith("reacted\t")]
+        return Told(met, notes[0] if notes else "", bool(notes))

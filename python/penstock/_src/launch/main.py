@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from penstock._src.launch.cluster import JoinError, Stopped, join
+from penstock._src.launch.elastic import check_elastic
 from penstock._src.launch.errors import JobError
 from penstock._src.launch.guard import run_guarded
 from penstock._src.launch.job import make_job, make_plan
@@ -96,6 +97,7 @@ def main(argv: list[str]) -> int:
     options = parse_options(argv)
     try:
         plan = make_plan(options, os.environ)
+        check_elastic(options, plan)
         if options.dry_run:
             _print_plan(plan)
             return 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock._src.launch.checkpoints import add_checkpoint_options
 from penstock._src.launch.completion import NAME, completion_text
+from penstock._src.launch.elastic import add_elastic_options
 from penstock._src.launch.errors import SECONDS_MAX
 from penstock._src.launch.safety import add_safety_options
 
@@ -294,6 +295,7 @@ def make_parser() -> ArgumentParser:
     output = parser.add_argument_group("output")
     _add_output(output)
     add_checkpoint_options(parser, _positive)
+    add_elastic_options(parser, _positive, _count)
     add_safety_options(parser)
     parser.add_argument(
         "--grace_s",

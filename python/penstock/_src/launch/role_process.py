@@ -17,6 +17,7 @@ from penstock._src.launch.receipts import path_of
 if TYPE_CHECKING:
     from subprocess import Popen
 
+    from penstock._src.launch.link import Link
     from penstock._src.launch.plan import Job, Role
 
 
@@ -51,9 +52,13 @@ def _child_environment(role: Role) -> dict[str, str]:
     return environment
 
 
-def start(role: Role, job: Job, registry: int) -> Process:
+def start(role: Role, job: Job, registry: int, link: Link | None = None, restarts: int = 0) -> Process:
     """Starts a role of the job; writes the number of its process group to the descriptor `registry`. Raises JobError or
-    OSError."""
+    OSError.
+
+    link      the connection with an elastic rank
+    restarts  how many processes the role has had; its log continues
+    """
     log_path = os.path.join(job.log_dir, role.log_name)
     parent = os.getpid()
     notes, flight = Notes(), Flight()
@@ -64,23 +69,30 @@ def start(role: Role, job: Job, registry: int) -> Process:
         os.write(registry, b"%d\n" % os.getpid())
         die_with_parent(parent)
 
-    with open_log(log_path, continues=job.attempt > 0) as log:
-        if job.attempt:
-            log.write(b"launch: attempt %d\n" % job.attempt)
+    with open_log(log_path, continues=job.attempt > 0 or restarts > 0) as log:
+        if job.attempt or restarts:
+            log.write(b"launch: restart %d\n" % restarts if restarts else b"launch: attempt %d\n" % job.attempt)
             log.flush()
         log_begin = log.tell()
         popen = subprocess.Popen(
             job.command,
-            env={**_child_environment(role), **notes.environment(), **flight.environment()},
+            env={
+                **_child_environment(role),
+                **notes.environment(),
+                **flight.environment(),
+                **(link.environment() if link else {}),
+            },
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            pass_fds=(notes.descriptor, flight.descriptor),
+            pass_fds=(notes.descriptor, flight.descriptor, *([link.descriptor] if link else [])),
             preexec_fn=before_exec,
         )
     notes.close_ours()
     flight.close_ours()
+    if link:
+        link.close_theirs()
     try:
         return Process(role, log_path, log_begin, popen, notes, flight)
     except OSError:  # no descriptor is left to watch it

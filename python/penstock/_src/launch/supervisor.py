@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 from penstock._src.launch.blame import find_cause
 from penstock._src.launch.cause import explain_failure, explain_hang
 from penstock._src.launch.console import Echo
+from penstock._src.launch.elastic import make_elastic
 from penstock._src.launch.errors import JobError
 from penstock._src.launch.guard import FORWARDED, signal_group
 from penstock._src.launch.logs import last_lines, say
@@ -66,6 +67,7 @@ class _Supervisor:
         self._echoes: list[Echo] = []
         self._processes: list[Process] = []
         self._failures: list[Failure] = []  # failures of all machines, in the same order on each
+        self._elastic = make_elastic(options, job)
         self._trainers_elsewhere = job.trainers_elsewhere
         self._deadline: float | None = None  # deadline for the end of the other roles
         self._selector: selectors.BaseSelector | None = None
@@ -103,7 +105,7 @@ class _Supervisor:
             self._deadline = time.monotonic()
 
     def _start(self, role: Role) -> None:
-        process = start(role, self._job, self._registry)
+        process = self._start_process(role)
         self._processes.append(process)
         self._ended().register(process.handle, selectors.EVENT_READ, process)
         if self._echoed == "all":
@@ -111,21 +113,56 @@ class _Supervisor:
         elif self._echoed == "first" and role.kind == "trainer" and role.index == 0:
             self._echoes.append(Echo(process.log_path, process.log_begin))
 
+    def _start_process(self, role: Role) -> Process:
+        if self._elastic is None:
+            return start(role, self._job, self._registry)
+        link = self._elastic.begins(role)
+        return start(role, self._job, self._registry, link, self._elastic.restarts_of(role))
+
     def _alive(self) -> list[Process]:
         return [process for process in self._processes if process.outcome is None]
 
     def _watch(self) -> None:
-        while self._alive() and self._stop.signal is None:
+        while (self._alive() or self._expects_rank()) and self._stop.signal is None:
             if self._deadline is not None and time.monotonic() > self._deadline:
                 return
             for key, _ in self._ended().select(POLL_S):
                 self._ended().unregister(key.fileobj)
                 self._note_end(key.data)
             self._hear()
+            self._restart_ranks()
             for echo in self._echoes:
                 echo.pump()
             self._look_for_stopped()
             self._end_if_hung()
+
+    def _expects_rank(self) -> bool:
+        return self._elastic is not None and self._elastic.expects()
+
+    def _restart_ranks(self) -> None:
+        """Starts the ranks that are to be restarted; their earlier processes, and the helpers of these, end first."""
+        for role in self._elastic.pump(time.monotonic()) if self._elastic is not None else ():
+            for process in [process for process in self._processes if process.role is role]:
+                self._processes.remove(process)
+                signal_group(process.pid, signal.SIGKILL)
+                process.popen.wait()
+                os.close(process.handle)
+            try:
+                self._start(role)
+            except (JobError, OSError) as error:
+                self._not_started = EXIT_ROLE_FAILED, f"cannot restart {role.name}: {error}   [E-launch-start]"
+                self._deadline = time.monotonic()
+
+    def _recovers(self, process: Process, failure: dict[str, Any] | None) -> bool:
+        """Returns whether elastic ranks go on after the end of one."""
+        if self._elastic is None or self._deadline is not None:
+            return False
+        facts = None if failure is None else self._failure_of(self._job.rank, failure)
+        if self._elastic.takes(process.role, facts, time.monotonic()):
+            self._recordings = None
+            return True
+        self._failures.extend(self._elastic.take_lost())
+        return False
 
     def _look_for_stopped(self) -> None:
         now = time.monotonic()
@@ -202,6 +239,8 @@ class _Supervisor:
                 "stopped": self._was_stopped(process),
                 "met": met,
             }
+        if not by_launcher and self._recovers(process, event["failure"]):
+            return
         self._tell(event)
         if not by_launcher and process.failed:
             self._hasten(met)
@@ -239,8 +278,7 @@ class _Supervisor:
         if event["event"] == "end":
             failure = event["failure"]
             if failure is not None:
-                facts = {key: value for key, value in failure.items() if key not in ("lines", "met")}
-                self._failures.append(Failure(node, lines=tuple(failure["lines"]), **facts))
+                self._failures.append(self._failure_of(node, failure))
             if node != self._job.rank:
                 self._trainers_elsewhere -= event["kind"] == "trainer"
                 if failure is not None:
@@ -253,6 +291,11 @@ class _Supervisor:
             words = event["why"] if event["event"] == "stop" else f"is gone: {event['why']}"
             self._failures.append(Failure(node, "", words, OWN))
             self._hasten()
+
+    @staticmethod
+    def _failure_of(node: int, failure: dict[str, Any]) -> Failure:
+        facts = {key: value for key, value in failure.items() if key not in ("lines", "met")}
+        return Failure(node, lines=tuple(failure["lines"]), **facts)
 
     def _end_all(self) -> None:
         """Ends the remaining processes of all groups, including helpers of roles that have ended, then frees the

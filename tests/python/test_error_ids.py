@@ -22,6 +22,7 @@ LISTED = {
     "ComposeNotAligned": "a ValueError: the arguments of compose() do not fit together",
     "FileExistsError": "as the operating system raises it, with errno and path",
     "FileNotFoundError": "as the operating system raises it, with errno and path",
+    "HostsUpdatedInterrupt": "begins the next round of an elastic job; no error",
     "IndexError": "a subscript of a call is out of range",
     "IsADirectoryError": "as the operating system raises it, with errno and path",
     "JobError": "the class has the id",

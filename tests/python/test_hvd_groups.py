@@ -131,7 +131,7 @@ PARTS = (
     refuses(ValueError, 'E-hvd-mpi', hvd.mpi_threads_supported)
     assert hvd.HorovodInternalError is penstock.PeerError
     refuses(NotImplementedError, 'hvd.SyncBatchNorm', lambda: hvd.SyncBatchNorm)
-    refuses(NotImplementedError, 'elastic', lambda: hvd.elastic.run)
+    refuses(NotImplementedError, 'hvd.elastic.TorchState', lambda: hvd.elastic.TorchState)
 
     # Errors that are detected before other ranks are involved.
     refuses(penstock.ProgramError, 'E-hvd-splits', lambda: hvd.alltoall(np.ones(size + 1)))

@@ -19,10 +19,10 @@ meaning are those of Horovod for PyTorch (0.28), with NumPy arrays instead of te
 * Operations on arrays and runs of programs share this order: a thread that runs a program and a thread that exchanges
   arrays must take turns.
 * If all ranks are on one host, a reduction adds in the order of the ranks, so every run gives the same bytes.
-* A process joins a job only once: init() after shutdown() raises an error.
+* A process joins a job only once: init() after shutdown() raises an error. hvd.elastic.run joins it again after a loss.
 * broadcast_object and allgather_object send plain values and NumPy arrays, not pickles: receiving runs no code.
 * join() lets the others go on with allreduce of arrays; while ranks run programs, it raises an error (E-hvd-join).
-* elastic, SyncBatchNorm and sparse_allreduce_async raise NotImplementedError.
+* SyncBatchNorm and sparse_allreduce_async raise NotImplementedError.
 
 Errors: penstock.StateError E-hvd-init (no init() yet), E-collective-left (after shutdown()); penstock.ProgramError
 E-hvd-* (arguments), E-collective-mismatch; penstock.PeerError E-collective-peer-lost, E-collective-peer-left (another

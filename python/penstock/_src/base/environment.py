@@ -52,6 +52,11 @@ def listed(name: str, environment: Mapping[str, str] | None = None) -> list[str]
     return [part.strip() for part in text(name, "", environment).split(",") if part.strip()]
 
 
+def change(values: Mapping[str, str]) -> None:
+    """Sets variables of this process, and of those that it starts later."""
+    os.environ.update(values)
+
+
 def check(environment: Mapping[str, str]) -> None:
     """Raises the error of the first variable of the mapping that has a value which it does not take."""
     for name in sorted(_NAMES & set(environment)):

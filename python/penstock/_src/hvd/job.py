@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import state_error
 from penstock._src.hvd.texts import ARRAYS, NEEDS_INIT
 
+if TYPE_CHECKING:
+    from penstock._src.hvd.rounds import Round
+
 
 class Job:
-    def __init__(self, addresses: list[str], rank: int) -> None:
+    def __init__(self, addresses: list[str], rank: int, round: Round | None = None) -> None:
         self.addresses = addresses
+        self.round = round  # of an elastic job
+        self.new = True  # no rank has worked in an earlier round
+        self.root = 0  # the lowest rank that has the state of an earlier round
         self.rank = rank
         self.process = os.getpid()
         here = _host(addresses[rank])

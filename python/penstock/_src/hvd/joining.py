@@ -106,6 +106,11 @@ def close_job() -> None:
             pass
 
 
+def drop_job() -> None:
+    """Called when the round of an elastic job has ended: nobody is left to be told anything."""
+    _ranks.stop.set()
+
+
 atexit.register(close_job)
 
 

@@ -195,6 +195,12 @@ def take(function: str, handle: int) -> Operation | Several:
     return operation
 
 
+def forget_all() -> None:
+    """Called when the process leaves a round of an elastic job: no operation of it can end."""
+    with _lock:
+        _operations.clear()
+
+
 def _unknown(function: str, handle: int) -> ProgramError:
     return program_error(
         "E-hvd-handle", f"hvd.{function}: no operation has the handle {handle!r}; each is synchronized once"

@@ -11,6 +11,7 @@ from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import not_built, program_error, state_error
 from penstock._src.base.same_arguments import arguments_of
 from penstock._src.executor.scopes import global_scope
+from penstock._src.hvd import ranked_programs
 from penstock._src.hvd.broadcast import broadcast_async_
 from penstock._src.hvd.compression import Compression
 from penstock._src.hvd.handles import synchronize
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from penstock._src.ir.variable import Variable
 
 
+_NO_RANK = "localhost:1"  # the address of a rank that is not there
 _REDUCTIONS = {Average: "mean", Sum: "sum", Adasum: "adasum"}
 
 
@@ -158,11 +160,16 @@ class _DistributedOptimizer:
 
     def _exchange(self, main: Program, startup: Program) -> None:
         """Adds the exchange of all gradients that ranks do not exchange yet, and of initial values."""
-        if len(self._job.addresses) > 1 or self._runs > 1:
+        elastic = self._job.round is not None
+        job = the_job("DistributedOptimizer") if elastic else self._job
+        addresses = job.addresses
+        if elastic and len(addresses) == 1:
+            addresses = [*addresses, _NO_RANK]  # a later round may have more ranks
+        if len(addresses) > 1 or self._runs > 1:
             ranked = _penstock.data_parallel(
                 main.desc,
-                self._job.addresses,
-                self._job.rank,
+                addresses,
+                job.rank,
                 1,
                 self._reduction,
                 halved=self._halved,
@@ -171,6 +178,8 @@ class _DistributedOptimizer:
             )
             main._rebind(ranked[0])
             startup._rebind(ranked[1])
+        if elastic:
+            ranked_programs.keep(main, startup, job)
 
 
 def _tensor(name: str) -> LoDTensor:

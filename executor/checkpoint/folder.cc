@@ -161,25 +161,32 @@ Result<std::optional<std::uint64_t>> NewestWhole(Disk& disk, const std::string& 
       .With("a job that starts from the beginning needs an empty folder");
 }
 
-Result<std::vector<Value>> ReadPart(Disk& disk, const std::string& step_folder, const Manifest& part) {
+Result<Variable> ReadValue(Disk& disk, const std::string& step_folder, const Manifest& part,
+                           const ValueEntry& entry) {
   const std::string file = ValuesFile(step_folder, part.server, part.servers);
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(disk, file, entry));
+  std::string_view record = bytes;
+  Variable value;
+  Status read;
+  if (entry.rows) {
+    Result<SelectedRows> rows = ReadSelectedRows(record);
+    rows.ok() ? static_cast<void>(value.As<SelectedRows>() = *std::move(rows))
+              : static_cast<void>(read = std::move(rows).status());
+  } else {
+    Result<Tensor> tensor = ReadTensor(record);
+    tensor.ok() ? static_cast<void>(value.As<Tensor>() = *std::move(tensor))
+                : static_cast<void>(read = std::move(tensor).status());
+  }
+  if (!read.ok()) return Damaged(file, entry.name, read.message());
+  if (!record.empty()) return Damaged(file, entry.name, "bytes follow it");
+  return value;
+}
+
+Result<std::vector<Value>> ReadPart(Disk& disk, const std::string& step_folder, const Manifest& part) {
   std::vector<Value> values;
   for (const ValueEntry& entry : part.values) {
-    PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(disk, file, entry));
-    std::string_view record = bytes;
-    Value& value = values.emplace_back(Value{.entry = entry, .value = {}});
-    Status read;
-    if (entry.rows) {
-      Result<SelectedRows> rows = ReadSelectedRows(record);
-      rows.ok() ? static_cast<void>(value.value.As<SelectedRows>() = *std::move(rows))
-                : static_cast<void>(read = std::move(rows).status());
-    } else {
-      Result<Tensor> tensor = ReadTensor(record);
-      tensor.ok() ? static_cast<void>(value.value.As<Tensor>() = *std::move(tensor))
-                  : static_cast<void>(read = std::move(tensor).status());
-    }
-    if (!read.ok()) return Damaged(file, entry.name, read.message());
-    if (!record.empty()) return Damaged(file, entry.name, "bytes follow it");
+    PENSTOCK_ASSIGN_OR_RETURN(Variable value, ReadValue(disk, step_folder, part, entry));
+    values.push_back({.entry = entry, .value = std::move(value)});
   }
   return values;
 }

@@ -49,6 +49,9 @@ struct Value {
   Variable value;
 };
 
+// One value of a part, whose bytes are read and verified whole. The errors of ReadPart.
+Result<Variable> ReadValue(Disk& disk, const std::string& step_folder, const Manifest& part,
+                           const ValueEntry& entry);
 // The values of one part. kDataLoss E-checkpoint-damaged: the bytes are not those that were written.
 Result<std::vector<Value>> ReadPart(Disk& disk, const std::string& step_folder, const Manifest& part);
 // Reads all bytes of a whole checkpoint and compares the checksums. The same error.

@@ -29,6 +29,7 @@ std::string Hex(std::uint64_t number) {
 Json ToJson(const ValueEntry& value) {
   Json json = {{"name", value.name}, {"kind", KindName(value.kind)}};
   if (!value.of.empty()) json["of"] = value.of;
+  if (!value.whole.empty()) json["whole"] = value.whole;
   if (value.row_begin) json["row_begin"] = *value.row_begin;
   if (value.rows) json["rows"] = true;
   json["type"] = value.type;
@@ -87,6 +88,7 @@ const char* ReadValue(const Json& json, ValueEntry& value) {
   keys.Read("name", value.name);
   keys.Read("kind", kind);
   if (keys.Find("of") != nullptr) keys.Read("of", value.of);
+  if (keys.Find("whole") != nullptr) keys.Read("whole", value.whole);
   if (keys.Find("row_begin") != nullptr) keys.Read("row_begin", value.row_begin.emplace());
   if (keys.Find("rows") != nullptr) keys.Read("rows", value.rows);
   keys.Read("type", value.type);

@@ -3,8 +3,8 @@
 //
 //   {"format": 1, "step": 5, "server": 0, "servers": 2, "trainers": 2, "run": "job7.0", "plan": "5f3a91c2..",
 //    "bytes": 4312,
-//    "values": [{"name": "w.block0", "kind": "param", "of": "w", "row_begin": 0, "type": "f32[7, 13]",
-//                "offset": 0, "bytes": 395, "crc32c": 3405691582}, ...],
+//    "values": [{"name": "w.block0", "kind": "param", "of": "w", "whole": "w", "row_begin": 0,
+//                "type": "f32[7, 13]", "offset": 0, "bytes": 395, "crc32c": 3405691582}, ...],
 //    "crc32c": 123456}
 //
 // The values are records of tensor/serialize.h, one after the other, from offset 0 to `bytes`.
@@ -31,8 +31,9 @@ enum class ValueKind {
 struct ValueEntry {
   std::string name;  // the server's variable
   ValueKind kind = ValueKind::kParam;
-  std::string of;                // the whole parameter to which it belongs; empty: kSchedule, or not recorded
-  std::optional<Dim> row_begin;  // of kParam: its first row in the whole parameter; nullopt: not recorded
+  std::string of;     // the whole parameter to which it belongs; empty: kSchedule, or not recorded
+  std::string whole;  // the whole variable of which it has some rows; empty: not recorded, or it is the whole
+  std::optional<Dim> row_begin;  // its first row in that variable; nullopt: not recorded
   bool rows = false;             // selected rows, with their ids: a table sharded by id
   std::string type;              // "f32[7, 13]"
   std::uint64_t offset = 0, bytes = 0;

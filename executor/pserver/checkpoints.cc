@@ -9,29 +9,12 @@
 namespace penstock::pserver {
 namespace {
 
+using checkpoint::Reader;
 using checkpoint::Value;
 using checkpoint::ValueEntry;
 using checkpoint::ValueKind;
 
 std::string TypeOf(const Tensor& tensor) { return StrCat(DTypeName(tensor.dtype()), tensor.shape()); }
-
-Value ValueOf(std::string name, ValueKind kind, std::string of, const Tensor& tensor) {
-  Value value{.entry = {.name = std::move(name),
-                        .kind = kind,
-                        .of = std::move(of),
-                        .row_begin = {},
-                        .type = TypeOf(tensor)},
-              .value = {}};
-  value.value.As<Tensor>() = tensor;
-  return value;
-}
-
-Value RowsOf(std::string name, ValueKind kind, const std::string& of, SelectedRows rows) {
-  Value value = ValueOf(std::move(name), kind, of, rows.value);
-  value.entry.rows = true;
-  value.value.As<SelectedRows>() = std::move(rows);
-  return value;
-}
 
 // What makes a checkpoint of one step impossible; empty: nothing.
 std::string WhyNoStep(const roles::PserverFacts& facts, int backup_trainers) {
@@ -42,16 +25,11 @@ std::string WhyNoStep(const roles::PserverFacts& facts, int backup_trainers) {
   return {};
 }
 
-Status Differs(const std::string& folder, const std::string& how) {
-  return FailedPrecondition("E-checkpoint-differs", folder, " is a checkpoint of another job: ", how)
-      .With("continue a job with the script and the number of pservers that made its checkpoint");
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Checkpoints>> Checkpoints::Make(Disk& disk, CheckpointOptions options,
                                                        const roles::PserverFacts& facts,
-                                                       int backup_trainers) {
+                                                       const Program& program, int backup_trainers) {
   if (const std::string why = WhyNoStep(facts, backup_trainers); !why.empty()) {
     return Unimplemented("E-checkpoint-mode", "pserver ", facts.address, " makes no checkpoints: ", why)
         .With("use synchronous training, or fluid.io.save_persistables");
@@ -65,8 +43,26 @@ Result<std::unique_ptr<Checkpoints>> Checkpoints::Make(Disk& disk, CheckpointOpt
   }
   const auto server = static_cast<int>(own - options.servers.begin());
   std::unique_ptr<Checkpoints> made(new Checkpoints(disk, std::move(options), facts, server));
+  made->NotePlaces(program);
   PENSTOCK_RETURN_IF_ERROR(made->CheckFolder());
   return made;
+}
+
+// A program of Fluid does not record the rows; a variable may then be the whole or a slice.
+void Checkpoints::NotePlaces(const Program& program) {
+  bool recorded = true;
+  for (const roles::ServedParam& served : facts_.params)
+    recorded &= served.by_id || served.row_begin.has_value();
+  for (const auto& var : program.main().vars()) {
+    if (!var->persistable) continue;
+    Place& place = places_[var->name];
+    const auto& slice = var->facts.slice;
+    if (slice && !slice->whole.empty()) {
+      place = {.whole = slice->whole, .row_begin = slice->row_begin};
+    } else {
+      place = {.whole = var->name, .row_begin = recorded ? std::optional<Dim>(0) : std::nullopt};
+    }
+  }
 }
 
 Status Checkpoints::CheckFolder() {
@@ -87,67 +83,127 @@ Result<checkpoint::Found> Checkpoints::Find() const {
                   *options_.resume, found == all.end() ? "" : ": ", found == all.end() ? "" : found->lacks);
 }
 
+Status Checkpoints::Differs(const std::string& how) const {
+  return FailedPrecondition("E-checkpoint-differs", FolderOf(first_step()),
+                            " is a checkpoint of another job: ", how)
+      .With("continue a job with the script that made its checkpoint");
+}
+
+int Checkpoints::OwnPart(const Reader& reader) const {
+  return reader.found().parts.size() == options_.servers.size() ? server_ : -1;
+}
+
 Result<std::set<std::string>> Checkpoints::Restore(Scope& scope) {
-  std::set<std::string> restored;
-  if (first_step() == 0) return restored;
-  PENSTOCK_ASSIGN_OR_RETURN(const checkpoint::Found found, Find());
-  if (found.parts.size() != options_.servers.size()) {
-    return Differs(found.folder, StrCat("it was made by ", found.parts.size(), " pservers, this job has ",
-                                        options_.servers.size()));
-  }
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const std::vector<Value> values,
-      checkpoint::ReadPart(disk_, found.folder, found.parts[static_cast<std::size_t>(server_)]));
-  const auto is_held = [&](const std::string& name) {
-    return std::ranges::any_of(facts_.params, [&](const roles::ServedParam& served) {
-      return served.start && served.param.name == name;
-    });
-  };
-  for (const Value& value : values) {
-    restored.insert(value.entry.name);
-    if (is_held(value.entry.name)) {
-      held_.push_back(value);
-    } else {
-      PENSTOCK_RETURN_IF_ERROR(RestoreOne(value, scope));
-    }
-  }
+  if (first_step() == 0) return std::set<std::string>();
+  PENSTOCK_ASSIGN_OR_RETURN(checkpoint::Found found, Find());
+  PENSTOCK_ASSIGN_OR_RETURN(const Reader reader, Reader::Make(disk_, std::move(found)));
   for (const roles::ServedParam& served : facts_.params) {
-    if (served.start || restored.contains(served.param.name)) continue;
-    return Differs(found.folder,
-                   StrCat("pserver ", server_, " has ", served.param.name, ", which its part lacks"));
+    if (!served.start) continue;
+    Variable held;
+    held.As<Tensor>() = Tensor(served.param.dtype, served.param.shape);
+    PENSTOCK_ASSIGN_OR_RETURN(const bool there, RestoreOne(reader, served.param.name, held));
+    if (there) held_.emplace_back(served.param.name, *held.If<Tensor>());
+    if (there) restored_.insert(served.param.name);
   }
-  return restored;
+  for (const auto& [name, place] : places_) {
+    Variable* variable = restored_.contains(name) ? nullptr : scope.Find(name);
+    if (variable == nullptr || !variable->initialized()) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(const bool there, RestoreOne(reader, name, *variable));
+    if (there) restored_.insert(name);
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckNoneIsLeft(reader));
+  return restored_;
 }
 
-Status Checkpoints::RestoreHeld(Scope& scope) {
-  for (const Value& value : std::exchange(held_, {})) PENSTOCK_RETURN_IF_ERROR(RestoreOne(value, scope));
-  return OkStatus();
-}
-
-Status Checkpoints::RestoreOne(const Value& value, Scope& scope) const {
-  const std::string& name = value.entry.name;
-  const std::string folder = FolderOf(first_step());
-  Variable* variable = scope.Find(name);
-  if (variable == nullptr || !variable->initialized())
-    return Differs(folder, StrCat("pserver ", server_, " has no ", name));
-  if (const auto* rows = value.value.If<SelectedRows>()) {
-    auto* there = variable->If<SelectedRows>();
-    if (there == nullptr || there->value.dtype() != rows->value.dtype() ||
-        there->value.shape().WithRows(0) != rows->value.shape().WithRows(0)) {
-      return Differs(folder, StrCat("its ", name, " has rows of ", value.entry.type));
-    }
-    there->rows = rows->rows;
-    there->value = rows->value;  // `start` gives the rows that are not listed
-    return OkStatus();
-  }
-  const Tensor& saved = *value.value.If<Tensor>();
-  auto* there = variable->If<Tensor>();
-  if (there == nullptr || there->dtype() != saved.dtype() || there->shape() != saved.shape()) {
-    return Differs(folder, StrCat("its ", name, " is ", value.entry.type, ", here it is ",
-                                  there == nullptr ? std::string("no tensor") : TypeOf(*there)));
-  }
+Result<bool> Checkpoints::RestoreOne(const Reader& reader, const std::string& name,
+                                     Variable& variable) const {
+  if (auto* rows = variable.If<SelectedRows>()) return RestoreTable(reader, name, *rows);
+  Tensor* there = variable.If<Tensor>();
+  if (there == nullptr) return false;
+  const auto found = places_.find(name);
+  const Place place = found == places_.end() ? Place{.whole = name, .row_begin = {}} : found->second;
+  const Reader::Need need{.name = name,
+                          .whole = place.whole,
+                          .row_begin = place.row_begin.value_or(0),
+                          .type = there->dtype(),
+                          .shape = there->shape(),
+                          .own_part = OwnPart(reader)};
+  if (!reader.Has(need)) return false;
+  PENSTOCK_ASSIGN_OR_RETURN(const Tensor saved, reader.ReadRows(need));
   std::memcpy(there->raw(), saved.raw(), saved.bytes());
+  return true;
+}
+
+// A table's rows are placed by id, as `split_ids` does it.
+Result<bool> Checkpoints::RestoreTable(const Reader& reader, const std::string& name,
+                                       SelectedRows& rows) const {
+  const checkpoint::Whole* whole = reader.Find(name);
+  if (whole == nullptr) return false;
+  if (!whole->rows || whole->type != rows.value.dtype() ||
+      whole->shape.WithRows(0) != rows.value.shape().WithRows(0)) {
+    return Differs(StrCat("its ", name, whole->rows ? " has rows of " : " is ", DTypeName(whole->type),
+                          whole->shape, ", here it has rows of ", TypeOf(rows.value)));
+  }
+  const std::size_t servers = options_.servers.size();
+  const auto own = static_cast<std::size_t>(facts_.number < 0 ? server_ : facts_.number);
+  PENSTOCK_ASSIGN_OR_RETURN(SelectedRows saved, reader.ReadTable(name, OwnPart(reader), [=](std::int64_t id) {
+    return static_cast<std::size_t>(id) % servers == own;
+  }));
+  rows.rows = std::move(saved.rows);
+  rows.value = std::move(saved.value);  // `start` gives the rows that are not listed
+  return true;
+}
+
+// Whether all that the checkpoint has of this server's params is here.
+Status Checkpoints::CheckNoneIsLeft(const Reader& reader) const {
+  std::set<std::string> params, wholes;
+  for (const roles::ServedParam& served : facts_.params) params.insert(served.logical);
+  for (const std::string& name : restored_) {
+    const auto place = places_.find(name);
+    wholes.insert(place == places_.end() ? name : place->second.whole);
+  }
+  for (const auto& [name, whole] : reader.wholes()) {
+    if (!whole.of.empty() && params.contains(whole.of) && !wholes.contains(name))
+      return Differs(StrCat("pserver ", server_, " has no ", name));
+  }
   return OkStatus();
+}
+
+Status Checkpoints::Complete(Scope& scope, const ChunkStore& store) {
+  if (first_step() == 0) return OkStatus();
+  for (const auto& [name, value] : std::exchange(held_, {})) {
+    Tensor& there = scope.FindOrCreate(name)->As<Tensor>();
+    std::memcpy(there.raw(), value.raw(), value.bytes());
+  }
+  for (int param = -1; param < static_cast<int>(facts_.params.size()); ++param) {
+    for (const std::string& name : store.KeptNames(param)) {
+      if (restored_.contains(name)) continue;
+      return Differs(StrCat("pserver ", server_, " has ", name, ", which the checkpoint lacks"));
+    }
+  }
+  return OkStatus();
+}
+
+Value Checkpoints::ValueOf(const std::string& name, ValueKind kind, std::string of,
+                           const Tensor& tensor) const {
+  Value value{
+      .entry = {.name = name, .kind = kind, .of = std::move(of), .row_begin = {}, .type = TypeOf(tensor)},
+      .value = {}};
+  if (const auto place = places_.find(name); place != places_.end()) {
+    if (place->second.whole != name) value.entry.whole = place->second.whole;
+    value.entry.row_begin = place->second.row_begin;
+  }
+  value.value.As<Tensor>() = tensor;
+  return value;
+}
+
+Value Checkpoints::RowsOf(const std::string& name, ValueKind kind, const std::string& of,
+                          SelectedRows rows) const {
+  Value value = ValueOf(name, kind, of, rows.value);
+  value.entry.row_begin.reset();
+  value.entry.rows = true;
+  value.value.As<SelectedRows>() = std::move(rows);
+  return value;
 }
 
 std::shared_ptr<StateCopy> Checkpoints::CopyFor(int param, const ChunkStore& store) {
@@ -167,7 +223,6 @@ std::vector<Value> Checkpoints::Take() {
                                              : ValueKind::kConstant;
       values.push_back(ValueOf(copy->tensors[i].first, kind, served.logical, copy->tensors[i].second));
     }
-    values[values.size() - copy->tensors.size()].entry.row_begin = served.row_begin;
   }
   for (auto& [param, copy] : std::exchange(tables_, {})) {
     const roles::ServedParam& served = facts_.params[static_cast<std::size_t>(param)];
@@ -183,8 +238,12 @@ std::vector<Value> Checkpoints::Take() {
     }
     values.push_back(RowsOf(served.param.name, ValueKind::kParam, served.logical, std::move(copy.rows)));
   }
-  for (auto& [name, tensor] : std::exchange(shared_, {}))
-    values.push_back(ValueOf(name, ValueKind::kSchedule, {}, tensor));
+  // A server that updates nothing does not run its schedule.
+  const bool updates =
+      std::ranges::any_of(facts_.params, [](const roles::ServedParam& served) { return !served.start; });
+  for (auto& [name, tensor] : std::exchange(shared_, {})) {
+    if (updates) values.push_back(ValueOf(name, ValueKind::kSchedule, {}, tensor));
+  }
   return values;
 }
 

@@ -1,7 +1,7 @@
-// A server's part in the checkpoints of its job: collects the copies of a step and writes them, and puts a
-// part back before the server begins.
+// A server's part in the checkpoints of its job: collects the copies of a step and writes them, and restores
+// what the server holds before it begins, from whichever parts have it.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(auto checkpoints, Checkpoints::Make(disk, options, facts, 0));
+//   PENSTOCK_ASSIGN_OR_RETURN(auto checkpoints, Checkpoints::Make(disk, options, facts, program, 0));
 //   PENSTOCK_ASSIGN_OR_RETURN(const std::set<std::string> restored, checkpoints->Restore(scope));
 //   store.CopyState(0, 2, *checkpoints->CopyFor(0, store));    // on the chunk's queue
 //   PENSTOCK_RETURN_IF_ERROR(checkpoints->Write(5, checkpoints->Take()));
@@ -18,8 +18,10 @@
 #include <vector>
 
 #include "executor/checkpoint/folder.h"
+#include "executor/checkpoint/reader.h"
 #include "executor/checkpoint/writer.h"
 #include "executor/pserver/memory/chunk_store.h"
+#include "framework/ir/program.h"
 #include "framework/roles/pserver_facts.h"
 #include "framework/runtime/disk.h"
 #include "framework/tensor/scope.h"
@@ -45,17 +47,19 @@ class Checkpoints {
   // parameters. kInvalidArgument E-checkpoint-servers: the server's address is not in `servers`.
   // kFailedPrecondition E-checkpoint-exists: the job is new, and the folder has checkpoints.
   static Result<std::unique_ptr<Checkpoints>> Make(Disk& disk, CheckpointOptions options,
-                                                   const roles::PserverFacts& facts, int backup_trainers);
+                                                   const roles::PserverFacts& facts, const Program& program,
+                                                   int backup_trainers);
 
   std::uint64_t first_step() const { return options_.resume.value_or(0); }
   std::uint64_t every() const { return options_.every; }
 
-  // Puts the values of this server's part into the scope, in which the startup program has run, except those
-  // of held params, which RestoreHeld puts there once the store is made; returns the names of all.
-  // kFailedPrecondition E-checkpoint-differs: it was made by other programs, or another number of servers.
-  // kDataLoss E-checkpoint-whole, E-checkpoint-damaged.
+  // Puts the checkpoint's values into the variables of the scope, in which the startup program has run, but
+  // those of held params only in Complete; returns the names of all. The checkpoint may be of another number
+  // of servers, with other slices. kFailedPrecondition E-checkpoint-differs: it was made by other programs.
+  // kDataLoss E-checkpoint-whole, E-checkpoint-damaged, E-checkpoint-rows.
   Result<std::set<std::string>> Restore(Scope& scope);
-  Status RestoreHeld(Scope& scope);
+  // Once the store is made: checks that all it keeps was restored. E-checkpoint-differs.
+  Status Complete(Scope& scope, const ChunkStore& store);
 
   // The copy of a param that is not a table, to be filled by ChunkStore::CopyState.
   std::shared_ptr<StateCopy> CopyFor(int param, const ChunkStore& store);
@@ -68,22 +72,42 @@ class Checkpoints {
   std::string FolderOf(std::uint64_t step) const { return checkpoint::StepFolder(options_.folder, step); }
 
  private:
+  // Which rows of which whole variable a variable of the program has.
+  struct Place {
+    std::string whole;
+    std::optional<Dim> row_begin;  // nullopt: not recorded
+  };
   Checkpoints(Disk& disk, CheckpointOptions options, const roles::PserverFacts& facts, int server)
       : disk_(disk),
         options_(std::move(options)),
         facts_(facts),
         server_(server),
         writer_(disk, {.folder = options_.folder, .keep = options_.keep}) {}
+  void NotePlaces(const Program& program);
   Status CheckFolder();
   Result<checkpoint::Found> Find() const;
-  Status RestoreOne(const checkpoint::Value& value, Scope& scope) const;
+  // The part that this server wrote, if the job has as many servers as then; -1: it has not.
+  int OwnPart(const checkpoint::Reader& reader) const;
+  // Whether the checkpoint had the variable.
+  Result<bool> RestoreOne(const checkpoint::Reader& reader, const std::string& name,
+                          Variable& variable) const;
+  Result<bool> RestoreTable(const checkpoint::Reader& reader, const std::string& name,
+                            SelectedRows& rows) const;
+  Status CheckNoneIsLeft(const checkpoint::Reader& reader) const;
+  Status Differs(const std::string& how) const;
+  checkpoint::Value ValueOf(const std::string& name, checkpoint::ValueKind kind, std::string of,
+                            const Tensor& tensor) const;
+  checkpoint::Value RowsOf(const std::string& name, checkpoint::ValueKind kind, const std::string& of,
+                           SelectedRows rows) const;
 
   Disk& disk_;
   const CheckpointOptions options_;
   const roles::PserverFacts facts_;
   const int server_;
   checkpoint::Writer writer_;
-  std::vector<checkpoint::Value> held_;  // until RestoreHeld
+  std::map<std::string, Place> places_;  // of the program's persistable variables
+  std::set<std::string> restored_;       // variables
+  NamedTensors held_;                    // until Complete
   // Copies of the step that is being saved, by param.
   std::map<int, std::shared_ptr<StateCopy>> copies_;
   std::map<int, ChunkStore::TableCopy> tables_;

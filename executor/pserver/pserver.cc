@@ -44,7 +44,7 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   std::unique_ptr<Pserver> server(new Pserver(std::move(facts), blocks, std::move(options)));
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
   PENSTOCK_ASSIGN_OR_RETURN(const std::set<std::string> restored,
-                            server->BeginCheckpoints(policies.backup_trainers, scope));
+                            server->BeginCheckpoints(program, policies.backup_trainers, scope));
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
                             ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_limit,
                                              server->options_.part_bytes));
@@ -57,7 +57,7 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   config.part_bytes = server->options_.part_bytes;
   config.params = server->store_->Shapes();
   if (server->checkpoints_ != nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(server->checkpoints_->RestoreHeld(scope));
+    PENSTOCK_RETURN_IF_ERROR(server->checkpoints_->Complete(scope, *server->store_));
     config.first_step = server->checkpoints_->first_step();
     config.cut_every = server->checkpoints_->every();
     for (MachineConfig::Param& param : config.params) param.restored = restored.contains(param.name);
@@ -83,10 +83,11 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   return server;
 }
 
-Result<std::set<std::string>> Pserver::BeginCheckpoints(int backup_trainers, Scope& scope) {
+Result<std::set<std::string>> Pserver::BeginCheckpoints(const Program& program, int backup_trainers,
+                                                        Scope& scope) {
   if (!options_.checkpoints.used()) return std::set<std::string>();
-  PENSTOCK_ASSIGN_OR_RETURN(checkpoints_,
-                            Checkpoints::Make(*options_.disk, options_.checkpoints, facts_, backup_trainers));
+  PENSTOCK_ASSIGN_OR_RETURN(checkpoints_, Checkpoints::Make(*options_.disk, options_.checkpoints, facts_,
+                                                            program, backup_trainers));
   PENSTOCK_ASSIGN_OR_RETURN(std::set<std::string> restored, checkpoints_->Restore(scope));
   if (const std::uint64_t step = checkpoints_->first_step(); step > 0) {
     options_.report(StrCat("pserver ", facts_.address, " continues after step ", step, " from ",

@@ -150,7 +150,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions options);
   Status RequireBackups(const MachineConfig& config) const;
   // Continues from a checkpoint, if options_ say so; returns the names of the values from it.
-  Result<std::set<std::string>> BeginCheckpoints(int backup_trainers, Scope& scope);
+  Result<std::set<std::string>> BeginCheckpoints(const Program& program, int backup_trainers, Scope& scope);
   // Runs `work`; if memory is short, or runs out in it, the job ends with E-run-memory.
   template <typename Work>
   void Guard(const Work& work);

@@ -39,6 +39,7 @@ class CutProgress {
   }
   void End() { --copies_left_; }
   void ReachedByAll() { reached_by_all_ = true; }
+  bool open() const { return open_.has_value(); }  // one is being made
   // Whether all copies are there.
   bool whole() const { return open_ && reached_by_all_ && copies_left_ == 0; }
   std::uint64_t step() const { return open_.value_or(0); }

@@ -334,6 +334,7 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
     }
     ++from.steps_ended;
     CountWhatIsDue(out);
+    CutIfIdle(out);
   }
   out.emplace_back(ReplyAction{trainer, protocol::StepEnded{step}});
 }

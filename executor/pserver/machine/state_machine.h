@@ -138,6 +138,8 @@ class StateMachine {
   void EndIfDrained(Actions& out);
   void Cut(ChunkId at, std::uint64_t step, Actions& out);
   void CutIfDue(ChunkId at, bool all_are_there, Actions& out);
+  void CutRest(std::uint64_t step, Actions& out);
+  void CutIfIdle(Actions& out);
 
   ChunkLedger ledger_;
   const std::unique_ptr<UpdatePolicy> policy_;
@@ -148,6 +150,7 @@ class StateMachine {
   std::set<ChunkId> wait_for_rate_;  // chunks with complete versions
   CutProgress cut_;
   std::set<ChunkId> wait_for_cut_;  // chunks with complete versions
+  std::uint64_t idle_steps_ = 0;    // of a server without updates: the steps that need no checkpoint any more
   std::size_t busy_ = 0;            // merges, measures, blocks, saves and copies in progress
   int completed_ = 0;               // trainers, not counting those that left
   bool ended_ = false;

@@ -1,4 +1,5 @@
 // Checkpoints: decisions about when chunks are copied and when the copies are written.
+#include <algorithm>
 #include <utility>
 
 #include "executor/pserver/machine/state_machine.h"
@@ -18,11 +19,31 @@ void StateMachine::CutIfDue(ChunkId at, bool all_are_there, Actions& out) {
   const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.low_version());
   if (!step) return;
   // The learning-rate block has not run for the next step, because it waits for all chunks.
-  Cut({-1, 0}, *step, out);
+  CutRest(*step, out);
+}
+
+// What no update changes is copied with the last chunk.
+void StateMachine::CutRest(std::uint64_t step, Actions& out) {
+  Cut({-1, 0}, step, out);
   for (const ChunkId& held : ledger_.AllChunks()) {
-    if (IsStart(held.param) && !ledger_.chunk(held).awaited()) Cut(held, *step, out);
+    if (IsStart(held.param) && !ledger_.chunk(held).awaited()) Cut(held, step, out);
   }
   cut_.ReachedByAll();
+}
+
+// A server that updates nothing has a part too: the checkpoint would not be whole without it.
+void StateMachine::CutIfIdle(Actions& out) {
+  if (ledger_.UpdatedChunks() > 0) return;
+  std::uint64_t ended = 0;
+  bool first = true;
+  for (int t = 0; t < ledger_.config().trainers; ++t) {
+    const TrainerAccount& trainer = ledger_.trainer(t);
+    if (trainer.completed) continue;
+    ended = std::exchange(first, false) ? trainer.steps_ended : std::min(ended, trainer.steps_ended);
+  }
+  while (idle_steps_ < ended && !cut_.open()) {
+    if (const std::optional<std::uint64_t> step = cut_.StepAt(++idle_steps_)) CutRest(*step, out);
+  }
 }
 
 void StateMachine::CutCopied(Actions& out) {
@@ -39,6 +60,7 @@ void StateMachine::CutWritten(const Status& status, Actions& out) {
   --busy_;
   cut_.Close();
   for (const ChunkId& at : std::exchange(wait_for_cut_, {})) StartBlock(at, out);
+  CutIfIdle(out);
   EndIfDrained(out);
 }
 

@@ -143,6 +143,9 @@ class ChunkStore {
   // The number of a param that is updated here and is not a table sharded by id; -1 if there is none of that
   // name.
   int FindUpdated(const std::string& name) const;
+  // The variables that the updates of a param keep from one step to the next, or only read, the param first;
+  // -1: those that the blocks before all updates keep.
+  std::vector<std::string> KeptNames(int param) const;
   // A copy to be filled by CopyState on the queue of each chunk, then by CopyRates on that of the
   // learning-rate block; it holds one version of each chunk. WriteState writes it as tensor records, of which
   // the first holds the others' names, one per line.

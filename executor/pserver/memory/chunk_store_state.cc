@@ -47,14 +47,28 @@ int ChunkStore::FindUpdated(const std::string& name) const {
   return found == params_.end() ? -1 : static_cast<int>(found - params_.begin());
 }
 
+std::vector<std::string> ChunkStore::KeptNames(int param) const {
+  std::vector<std::string> names;
+  if (param < 0) {
+    for (auto& [name, value] : CopyShared()) names.push_back(std::move(name));
+    return names;
+  }
+  const Param& kept = params_[static_cast<std::size_t>(param)];
+  if (kept.start) return names;
+  names.push_back(kept.piece.name);
+  for (const std::string& name : kept.state) {
+    if (name != kept.piece.name) names.push_back(name);
+  }
+  names.insert(names.end(), kept.constants.begin(), kept.constants.end());
+  for (std::size_t column = 1; kept.table != nullptr && column < kept.table->column_count(); ++column)
+    names.push_back(kept.table->name(column));
+  return names;
+}
+
 std::shared_ptr<StateCopy> ChunkStore::BeginStateCopy(int param) const {
   const Param& saved = params_[static_cast<std::size_t>(param)];
   auto copy = std::make_shared<StateCopy>();
-  std::vector<std::string> names = {saved.piece.name};
-  for (const std::string& name : saved.state) {
-    if (name != saved.piece.name) names.push_back(name);
-  }
-  names.insert(names.end(), saved.constants.begin(), saved.constants.end());
+  std::vector<std::string> names = saved.start ? std::vector{saved.piece.name} : KeptNames(param);
   for (const std::string& name : names) {
     const Tensor& whole = *scope_.Find(name)->If<Tensor>();
     copy->tensors.emplace_back(name, Tensor(whole.dtype(), whole.shape()));

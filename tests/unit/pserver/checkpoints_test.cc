@@ -26,7 +26,7 @@ struct Server {
   }
   void MakeStore() { store = ChunkStore::Make(program, facts, scope, 32).value(); }
   Status Save(Disk& disk, std::uint64_t step, CheckpointOptions options) {
-    auto made = Checkpoints::Make(disk, std::move(options), facts, 0);
+    auto made = Checkpoints::Make(disk, std::move(options), facts, program, 0);
     if (!made.ok()) return std::move(made).status();
     Checkpoints& checkpoints = **made;
     for (int chunk = 0; chunk < 3; ++chunk) store->CopyState(0, chunk, *checkpoints.CopyFor(0, *store));
@@ -66,7 +66,7 @@ TEST(Checkpoints, APartRestoresParametersAndState) {
   EXPECT_EQ(found[0].parts[0].values[0].type, "f32[6, 4]");
 
   Server second;
-  const auto checkpoints = Checkpoints::Make(disk, Resume(5), second.facts, 0);
+  const auto checkpoints = Checkpoints::Make(disk, Resume(5), second.facts, second.program, 0);
   ASSERT_TRUE(checkpoints.ok()) << checkpoints.status().ToString();
   ASSERT_NE(second.BytesOf("w"), first.BytesOf("w"));
   const auto restored = (*checkpoints)->Restore(second.scope);
@@ -82,39 +82,43 @@ TEST(Checkpoints, ACheckpointOfAnotherJobIsRefused) {
   ASSERT_TRUE(first.Save(disk, 5, Every5()).ok());
   Server other("sgd");
   other.scope.Find("w")->As<Tensor>() = Tensor(DType::kFp32, {5, 4});
-  const auto checkpoints = Checkpoints::Make(disk, Resume(5), other.facts, 0);
+  const auto checkpoints = Checkpoints::Make(disk, Resume(5), other.facts, other.program, 0);
   const Status differs = (*checkpoints)->Restore(other.scope).status();
   EXPECT_EQ(differs.id(), "E-checkpoint-differs");
   EXPECT_EQ(differs.message(),
             "ckpt/step-5 is a checkpoint of another job: its w is f32[6, 4], here it is f32[5, 4]");
-  Server two;
-  CheckpointOptions of_two = Resume(5);
-  of_two.servers = {"a:1", "b:1"};
-  const auto parts = Checkpoints::Make(disk, of_two, two.facts, 0);
-  EXPECT_EQ((*parts)->Restore(two.scope).status().message(),
-            "ckpt/step-5 is a checkpoint of another job: it was made by 1 pservers, this job has 2");
+  Server momentum("momentum");
+  const auto sgd = Checkpoints::Make(disk, Resume(5), momentum.facts, momentum.program, 0);
+  ASSERT_TRUE((*sgd)->Restore(momentum.scope).ok());
+  momentum.MakeStore();
+  EXPECT_EQ(
+      (*sgd)->Complete(momentum.scope, *momentum.store).message(),
+      "ckpt/step-5 is a checkpoint of another job: pserver 0 has w_velocity, which the checkpoint lacks");
 }
 
 TEST(Checkpoints, TheFolderMustFitTheJob) {
   FaultyDisk disk;
   Server server;
   server.MakeStore();
-  EXPECT_EQ(Checkpoints::Make(disk, {.folder = "ckpt", .every = 5, .servers = {"b:1"}}, server.facts, 0)
+  EXPECT_EQ(Checkpoints::Make(disk, {.folder = "ckpt", .every = 5, .servers = {"b:1"}}, server.facts,
+                              server.program, 0)
                 .status()
                 .id(),
             "E-checkpoint-servers");
-  EXPECT_EQ(Checkpoints::Make(disk, Every5(), server.facts, 1).status().id(), "E-checkpoint-mode");
+  EXPECT_EQ(Checkpoints::Make(disk, Every5(), server.facts, server.program, 1).status().id(),
+            "E-checkpoint-mode");
   roles::PserverFacts async = server.facts;
   async.mode = roles::ServeMode::kAsync;
-  EXPECT_EQ(Checkpoints::Make(disk, Every5(), async, 0).status().id(), "E-checkpoint-mode");
+  EXPECT_EQ(Checkpoints::Make(disk, Every5(), async, server.program, 0).status().id(), "E-checkpoint-mode");
   roles::PserverFacts hybrid = server.facts;
   hybrid.job_facts = "works in mode hybrid, a policy 1\nhas random seed 1\n";
-  EXPECT_EQ(Checkpoints::Make(disk, Every5(), hybrid, 0).status().id(), "E-checkpoint-mode");
+  EXPECT_EQ(Checkpoints::Make(disk, Every5(), hybrid, server.program, 0).status().id(), "E-checkpoint-mode");
   ASSERT_TRUE(server.Save(disk, 5, Every5()).ok());
-  EXPECT_EQ(Checkpoints::Make(disk, Every5(), server.facts, 0).status().message(),
+  EXPECT_EQ(Checkpoints::Make(disk, Every5(), server.facts, server.program, 0).status().message(),
             "ckpt has checkpoints of an earlier job, the last of step 5");
-  EXPECT_EQ(Checkpoints::Make(disk, Resume(0), server.facts, 0).status().id(), "E-checkpoint-newer");
-  const auto later = Checkpoints::Make(disk, Resume(10), server.facts, 0);
+  EXPECT_EQ(Checkpoints::Make(disk, Resume(0), server.facts, server.program, 0).status().id(),
+            "E-checkpoint-newer");
+  const auto later = Checkpoints::Make(disk, Resume(10), server.facts, server.program, 0);
   EXPECT_EQ((*later)->Restore(server.scope).status().id(), "E-checkpoint-whole");
 }
 

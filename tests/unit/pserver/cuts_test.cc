@@ -100,6 +100,21 @@ TEST(Cuts, HeldParametersAreCopiedOnceTheyAreThere) {
   EXPECT_EQ(Step(d, 0, 1), "cut p0 c1 s1; cut lr s1; cut p1 c0 s1");
 }
 
+TEST(Cuts, AServerThatUpdatesNothingFollowsTheTrainersSteps) {
+  pserver::MachineConfig config = CutConfig(2);
+  config.params = {{.name = "mean", .bytes_of_chunks = {4}, .start = true, .restored = true}};
+  config.trainers = 2;
+  Driver d(std::move(config));
+  for (const std::uint64_t step : {0, 1, 2, 3}) d.EndStep(0, step);
+  EXPECT_EQ(d.EndStep(1, 0), "ended t1");
+  EXPECT_EQ(d.EndStep(1, 1), "cut lr s2; cut p0 c0 s2; ended t1");
+  EXPECT_EQ(d.EndStep(1, 2), "ended t1");
+  EXPECT_EQ(d.EndStep(1, 3), "ended t1") << "the next one waits until this one is written";
+  EXPECT_EQ(d.Copied(), "");
+  EXPECT_EQ(d.Copied(), "write s2");
+  EXPECT_EQ(d.Written(), "cut lr s4; cut p0 c0 s4");
+}
+
 TEST(Cuts, ARestoredHeldParameterIsNotReplaced) {
   pserver::MachineConfig config = CutConfig(5, 10);
   config.params.push_back({.name = "mean", .bytes_of_chunks = {4}, .start = true, .restored = true});

@@ -1,10 +1,14 @@
-// penstock ckpt ls|verify DIR, ckpt diff A B: look at the checkpoints of a job (executor/checkpoint).
+// penstock ckpt ls|verify DIR, ckpt diff A B, ckpt export|import: the checkpoints of a job
+// (executor/checkpoint).
 #include <algorithm>
 #include <iostream>
 #include <map>
 #include <utility>
 
 #include "executor/checkpoint/folder.h"
+#include "executor/checkpoint/reader.h"
+#include "framework/tensor/serialize.h"
+#include "tools/cmd_ckpt_files.h"
 #include "tools/command.h"
 
 namespace penstock::tools {
@@ -14,7 +18,9 @@ using checkpoint::Found;
 using checkpoint::Manifest;
 using checkpoint::ValueEntry;
 
-constexpr char kCkptUsage[] = "ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B";
+constexpr char kCkptUsage[] =
+    "ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B | export DIR/step-N OUT | "
+    "import FOLDER DIR";
 
 std::string WithoutSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -92,6 +98,16 @@ int Verify(const std::string& folder) {
   return good ? kExitOk : kExitFindings;
 }
 
+std::string RecordOf(Variable& value) {
+  std::string bytes;
+  if (const auto* rows = std::as_const(value).If<SelectedRows>()) {
+    AppendSelectedRows(bytes, *rows);
+  } else {
+    AppendTensor(bytes, value.As<Tensor>());
+  }
+  return bytes;
+}
+
 // The values by pserver and name.
 std::map<std::pair<int, std::string>, const ValueEntry*> ValuesOf(const Found& found) {
   std::map<std::pair<int, std::string>, const ValueEntry*> values;
@@ -101,7 +117,7 @@ std::map<std::pair<int, std::string>, const ValueEntry*> ValuesOf(const Found& f
   return values;
 }
 
-int Compare(const Found& a, const Found& b) {
+int CompareParts(const Found& a, const Found& b) {
   const auto left = ValuesOf(a), right = ValuesOf(b);
   int differences = 0;
   const auto tell = [&](const std::pair<int, std::string>& key, const std::string& how) {
@@ -125,17 +141,57 @@ int Compare(const Found& a, const Found& b) {
   return differences == 0 ? kExitOk : kExitFindings;
 }
 
-int Diff(const std::string& a, const std::string& b) {
-  std::vector<Found> both;
-  for (const std::string& path : {a, b}) {
-    Result<std::optional<Found>> found = FindStep(path);
-    if (!found.ok()) return BadInput(found.status());
-    if (!found->has_value()) return BadInput(DataLoss("E-checkpoint-whole", path, " is no checkpoint"));
-    if (!(*found)->whole())
-      return BadInput(DataLoss("E-checkpoint-whole", path, " is not whole: ", (*found)->lacks));
-    both.push_back(*std::move(*found));
+// Of different numbers of pservers: the variables over all of them.
+Result<int> CompareWholes(const Found& a, const Found& b) {
+  using checkpoint::Reader;
+  PENSTOCK_ASSIGN_OR_RETURN(const Reader left, Reader::Make(SystemDisk(), a));
+  PENSTOCK_ASSIGN_OR_RETURN(const Reader right, Reader::Make(SystemDisk(), b));
+  int differences = 0;
+  const auto tell = [&](const std::string& name, const std::string& how) {
+    std::cout << name << ": " << how << "\n";
+    ++differences;
+  };
+  for (const auto& [name, whole] : left.wholes()) {
+    const checkpoint::Whole* other = right.Find(name);
+    if (other == nullptr) {
+      tell(name, StrCat("only in step ", a.step));
+    } else if (whole.rows != other->rows || whole.type != other->type || whole.shape != other->shape) {
+      tell(name, StrCat(DTypeName(whole.type), whole.shape, ", in step ", b.step, " ", DTypeName(other->type),
+                        other->shape));
+    } else {
+      Result<Variable> one = left.ReadWhole(name), two = right.ReadWhole(name);
+      if (!one.ok()) return one.status();
+      if (!two.ok()) return two.status();
+      if (RecordOf(*one) != RecordOf(*two)) tell(name, "other values");
+    }
   }
-  return Compare(both[0], both[1]);
+  for (const auto& [name, whole] : right.wholes()) {
+    if (left.Find(name) == nullptr) tell(name, StrCat("only in step ", b.step));
+  }
+  if (differences == 0) std::cout << "equal: " << CountOf(left.wholes().size(), "variable") << "\n";
+  return differences == 0 ? kExitOk : kExitFindings;
+}
+
+// A whole checkpoint in a folder such as DIR/step-5.
+Result<Found> FindWhole(const std::string& path) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::optional<Found> found, FindStep(path));
+  if (!found) return DataLoss("E-checkpoint-whole", path, " is no checkpoint");
+  if (!found->whole()) return DataLoss("E-checkpoint-whole", path, " is not whole: ", found->lacks);
+  return *std::move(found);
+}
+
+int Diff(const std::string& a, const std::string& b) {
+  const Result<Found> left = FindWhole(a), right = FindWhole(b);
+  if (!left.ok()) return BadInput(left.status());
+  if (!right.ok()) return BadInput(right.status());
+  if (left->parts.size() == right->parts.size()) return CompareParts(*left, *right);
+  const Result<int> code = CompareWholes(*left, *right);
+  return code.ok() ? *code : BadInput(code.status());
+}
+
+int Export(const std::string& path, const std::string& out) {
+  const Result<Found> found = FindWhole(path);
+  return found.ok() ? ExportCheckpoint(*found, out) : BadInput(found.status());
 }
 
 }  // namespace
@@ -146,6 +202,10 @@ int RunCkpt(const Arguments& arguments) {
   if (does == "verify" && arguments.size() == 2) return Verify(WithoutSlash(arguments[1]));
   if (does == "diff" && arguments.size() == 3)
     return Diff(WithoutSlash(arguments[1]), WithoutSlash(arguments[2]));
+  if (does == "export" && arguments.size() == 3)
+    return Export(WithoutSlash(arguments[1]), WithoutSlash(arguments[2]));
+  if (does == "import" && arguments.size() == 3)
+    return ImportCheckpoint(WithoutSlash(arguments[1]), WithoutSlash(arguments[2]));
   return BadUsage("ckpt", kCkptUsage);
 }
 

@@ -75,10 +75,14 @@ const std::vector<Command>& Commands() {
        {"program", "batch", "feed", "role", "gemm_gflops", "copy_gbytes", "threads"},
        RunProfile},
       {"ckpt",
-       "ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B",
-       "shows the checkpoints of a job (launch --checkpoint_dir DIR), verifies all their bytes, or compares "
-       "two",
-       {},
+       "ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B | export DIR/step-N OUT [--numpy] | "
+       "import FOLDER DIR --main F --step N",
+       "shows the checkpoints of a job (launch --checkpoint_dir DIR), verifies all their bytes, compares "
+       "two; "
+       "exports the variables of one as fluid.io.save_persistables or NumPy writes them; makes one of a "
+       "folder "
+       "of save_persistables",
+       {"numpy", "main", "step"},
        RunCkpt},
   };
   return commands;

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "executor/checkpoint/merge_rows.h"
+
 namespace penstock::checkpoint {
 namespace {
 
@@ -61,8 +63,19 @@ SelectedRows RowsOf(const SelectedRows& rows, const std::function<bool(std::int6
   return some;
 }
 
-// The rows of all, at least one, by ascending id.
-SelectedRows Merged(const std::vector<SelectedRows>& from) {
+Status Contradicts(const Found& found, const std::string& name, const std::string& how) {
+  return DataLoss("E-checkpoint-rows", found.folder, ": ", how, " of ", name)
+      .With("resume from an earlier checkpoint of the folder: move this one away");
+}
+
+Status Differs(const Found& found, const std::string& how) {
+  return FailedPrecondition("E-checkpoint-differs", found.folder, " is a checkpoint of another job: ", how)
+      .With("continue a job with the script that made its checkpoint");
+}
+
+}  // namespace
+
+SelectedRows MergeRows(const std::vector<SelectedRows>& from) {
   struct At {
     std::int64_t id;
     std::size_t from, row;
@@ -81,18 +94,6 @@ SelectedRows Merged(const std::vector<SelectedRows>& from) {
   }
   return all;
 }
-
-Status Contradicts(const Found& found, const std::string& name, const std::string& how) {
-  return DataLoss("E-checkpoint-rows", found.folder, ": ", how, " of ", name)
-      .With("resume from an earlier checkpoint of the folder: move this one away");
-}
-
-Status Differs(const Found& found, const std::string& how) {
-  return FailedPrecondition("E-checkpoint-differs", found.folder, " is a checkpoint of another job: ", how)
-      .With("continue a job with the script that made its checkpoint");
-}
-
-}  // namespace
 
 Result<Reader> Reader::Make(Disk& disk, Found found) {
   PENSTOCK_CHECK(found.whole(), "a checkpoint that is not whole is not read");
@@ -228,7 +229,7 @@ Result<SelectedRows> Reader::ReadTable(const std::string& name, int own_part,
     PENSTOCK_ASSIGN_OR_RETURN(const Variable value, Read(piece));
     from.push_back(RowsOf(*value.If<SelectedRows>(), wanted));
   }
-  SelectedRows rows = Merged(from);
+  SelectedRows rows = MergeRows(from);
   const auto twice = std::ranges::adjacent_find(rows.rows);
   if (twice == rows.rows.end()) return rows;
   return Contradicts(found_, name, StrCat("more than one pserver has row ", *twice));

@@ -2,17 +2,20 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 from penstock import _penstock
 
 WAIT_S = 120
 
 # Trains sys.argv[1] steps and saves what it has in sys.argv[2]. DIES_AT: trainer 1 kills itself in that step of the
-# first start, once there is a whole checkpoint. SHARDED: the table is sharded by id.
+# first start, once there is a whole checkpoint. SHARDED: the table is sharded by id. PROGRAM: the file to which
+# trainer 0 writes the main program.
 SCRIPT = """
     import os, signal, sys, time
     import numpy as np
@@ -34,6 +37,9 @@ SCRIPT = """
     exe = fluid.Executor(fluid.CPUPlace())
     trainer = os.environ['TRAINING_ROLE'] == 'TRAINER'
     index = int(os.environ.get('PADDLE_TRAINER_ID', 0))
+    if 'PROGRAM' in os.environ and trainer and index == 0:
+        with open(os.environ['PROGRAM'], 'wb') as file:
+            file.write(fluid.default_main_program().desc.serialize_to_string())
     t = fluid.DistributeTranspiler()
     t.transpile(index, pservers=os.environ['PADDLE_PSERVER_ENDPOINTS'],
                 trainers=int(os.environ['PADDLE_TRAINERS_NUM']),
@@ -80,6 +86,14 @@ def launch(folder, *arguments, options=(), servers=2, trainers=2, **environment)
     )
     logs = [path.read_text(errors="replace") for path in sorted((folder / "mylog").glob("*log.*"))]
     return result.returncode, "\n".join([result.stdout, result.stderr, *logs])
+
+
+def ckpt(folder, *arguments):
+    """What `penstock ckpt` says."""
+    tool = pathlib.Path(sys.executable).with_name("penstock")
+    run = subprocess.run([tool, "ckpt", *map(str, arguments)], cwd=folder, text=True, capture_output=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
 
 
 def contents(folder):
@@ -138,8 +152,30 @@ def test_a_job_continues_on_another_number_of_pservers(tmp_path, environment):
         code, said = launch(tmp_path, steps, "moved end", options=options, servers=servers, **environment, **seed)
         assert code == 0, said
         assert f"from step {steps - 5}" in said
+    assert ckpt(tmp_path, "diff", "whole/step-15", "moved/step-15").startswith("equal: ")
     assert [path.name for path in sorted((tmp_path / "moved" / "step-15").glob("*.values"))] == ["part-0-of-1.values"]
     assert contents(tmp_path / "straight") == contents(tmp_path / "moved end")
+
+
+@pytest.mark.parametrize("environment", [{}, {"SHARDED": "1"}], ids=["sliced", "sharded"])
+def test_an_exported_checkpoint_is_what_save_persistables_writes(tmp_path, environment):
+    saved = tmp_path / "ckpt" / "saved"  # pservers write their state inside --checkpoint_dir
+    code, said = launch(tmp_path, 10, saved, options=checkpoints("ckpt"), PROGRAM="main.pb", **environment)
+    assert code == 0, said
+    ckpt(tmp_path, "export", "ckpt/step-10", "exported")
+    assert {"w", "w_moment1_0", "frozen", "@LR_DECAY_COUNTER@"} <= contents(saved).keys()
+    assert contents(tmp_path / "exported") == contents(saved)
+    ckpt(tmp_path, "export", "ckpt/step-10", "arrays", "--numpy")
+    assert contents(saved)["w"].endswith(np.load(tmp_path / "arrays" / "w.npy").tobytes())
+    assert np.load(tmp_path / "arrays" / "@LR_DECAY_COUNTER@.npy").tolist() == [9]
+    ckpt(tmp_path, "import", "exported", "imported", "--main", "main.pb", "--step", 10)
+    assert ckpt(tmp_path, "diff", "ckpt/step-10", "imported/step-10").startswith("equal: ")
+    for folder in ("ckpt", "imported"):
+        options = [*checkpoints(folder), "--resume"]
+        code, said = launch(tmp_path, 15, f"from {folder}", options=options, **environment)
+        assert code == 0, said
+        assert "from step 10" in said
+    assert ckpt(tmp_path, "diff", "ckpt/step-15", "imported/step-15").startswith("equal: ")
 
 
 def test_a_job_continues_with_another_number_of_trainers(tmp_path):

@@ -138,7 +138,7 @@ class StateMachine {
   void EndIfDrained(Actions& out);
   void Cut(ChunkId at, std::uint64_t step, Actions& out);
   void CutIfDue(ChunkId at, bool all_are_there, Actions& out);
-  void CutRest(std::uint64_t step, Actions& out);
+  void CutTheRest(std::uint64_t step, Actions& out);
   void CutIfIdle(Actions& out);
 
   ChunkLedger ledger_;

@@ -19,11 +19,11 @@ void StateMachine::CutIfDue(ChunkId at, bool all_are_there, Actions& out) {
   const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.low_version());
   if (!step) return;
   // The learning-rate block has not run for the next step, because it waits for all chunks.
-  CutRest(*step, out);
+  CutTheRest(*step, out);
 }
 
 // What no update changes is copied with the last chunk.
-void StateMachine::CutRest(std::uint64_t step, Actions& out) {
+void StateMachine::CutTheRest(std::uint64_t step, Actions& out) {
   Cut({-1, 0}, step, out);
   for (const ChunkId& held : ledger_.AllChunks()) {
     if (IsStart(held.param) && !ledger_.chunk(held).awaited()) Cut(held, step, out);
@@ -42,7 +42,7 @@ void StateMachine::CutIfIdle(Actions& out) {
     ended = std::exchange(first, false) ? trainer.steps_ended : std::min(ended, trainer.steps_ended);
   }
   while (idle_steps_ < ended && !cut_.open()) {
-    if (const std::optional<std::uint64_t> step = cut_.StepAt(++idle_steps_)) CutRest(*step, out);
+    if (const std::optional<std::uint64_t> step = cut_.StepAt(++idle_steps_)) CutTheRest(*step, out);
   }
 }
 

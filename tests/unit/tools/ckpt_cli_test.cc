@@ -1,7 +1,9 @@
 // `penstock ckpt` from a user's view.
+#include <cstring>
 #include <filesystem>
 
 #include "executor/checkpoint/writer.h"
+#include "framework/tensor/serialize.h"
 #include "tests/support/command_line.h"
 
 namespace penstock {
@@ -13,8 +15,11 @@ class CkptCommand : public test::CommandLine {
   void Write(std::uint64_t step, float moment) {
     for (int server = 0; server < 2; ++server) {
       std::vector<checkpoint::Value> values(server == 0 ? 1 : 2);
-      values[0].entry = {
-          .name = StrCat("w.block", server), .of = "w", .row_begin = server * 2, .type = "f32[2, 3]"};
+      values[0].entry = {.name = StrCat("w.block", server),
+                         .of = "w",
+                         .whole = "w",
+                         .row_begin = server * 2,
+                         .type = "f32[2, 3]"};
       values[0].value.As<Tensor>() = Filled({2, 3}, 1);
       if (server == 1) {
         values[1].entry = {
@@ -76,9 +81,76 @@ TEST_F(CkptCommand, ComparesTwo) {
   EXPECT_EQ(out_, "pserver 1  m: other values\n");
 }
 
+TEST_F(CkptCommand, ComparesVariablesOfDifferentNumbersOfPservers) {
+  Write(5, 0);
+  std::vector<checkpoint::Value> values(2);
+  values[0].entry = {.name = "w", .of = "w", .row_begin = 0, .type = "f32[4, 3]"};
+  values[0].value.As<Tensor>() = Filled({4, 3}, 1);
+  values[1].entry = {
+      .name = "m", .kind = checkpoint::ValueKind::kState, .of = "w", .row_begin = 0, .type = "f32[1]"};
+  values[1].value.As<Tensor>() = Filled({1}, 0);
+  checkpoint::Writer writer(SystemDisk(), {.folder = dir_ / "one", .keep = 9});
+  ASSERT_TRUE(writer.Write({.step = 5, .server = 0, .servers = 1, .values = {}}, values).ok());
+  values[1].value.As<Tensor>() = Filled({1}, 2);
+  ASSERT_TRUE(writer.Write({.step = 6, .server = 0, .servers = 1, .values = {}}, values).ok());
+  const std::string one = dir_ / "one";
+  EXPECT_EQ(Run(StrCat("ckpt diff ", Dir(), "/step-5 ", one, "/step-5")), 0) << err_;
+  EXPECT_EQ(out_, "equal: 2 variables\n");
+  EXPECT_EQ(Run(StrCat("ckpt diff ", Dir(), "/step-5 ", one, "/step-6")), 1) << err_;
+  EXPECT_EQ(out_, "m: other values\n");
+}
+
+TEST_F(CkptCommand, ExportsWholeVariablesAndImportsThem) {
+  Write(5, 7);
+  const std::string model = dir_ / "model", back = dir_ / "back", main = dir_ / "main.ir";
+  EXPECT_EQ(Run(StrCat("ckpt export ", Dir(), "/step-5 ", model)), 0) << err_;
+  EXPECT_EQ(out_, StrCat("step 5  2 variables in ", model, "\n"));
+  std::string w;
+  AppendTensor(w, Filled({4, 3}, 1));
+  EXPECT_EQ(*ReadFile(model + "/w"), w);
+  ASSERT_TRUE(WriteFile(main,
+                        "program\nblock 0 {\n  param w : f32[4, 3]\n  persist w@GRAD : f32[4, 3]\n"
+                        "  persist m : f32[1]\n  persist unused : f32[1]\n"
+                        "  (ParamOut=w, VelocityOut=m) = momentum(Param=w, Grad=w@GRAD, Velocity=m)\n}\n")
+                  .ok());
+  const std::string import = StrCat("ckpt import ", model, " ", back, " --main ", main, " --step 5");
+  ASSERT_EQ(Run("ckpt import " + model + " " + back), 2);
+  EXPECT_EQ(err_, "error: ckpt import: --main is missing   [E-usage]\n");
+  std::filesystem::rename(model + "/m", model + "/n");
+  ExpectBadInput(import, model + "/m: there is no such file   [E-checkpoint-import]");
+  std::filesystem::rename(model + "/n", model + "/m");
+  ASSERT_EQ(Run(import), 0) << err_;
+  EXPECT_EQ(out_, back + "/step-5: 2 values\n");
+  EXPECT_EQ(Run(StrCat("ckpt diff ", Dir(), "/step-5 ", back, "/step-5")), 0) << err_;
+  EXPECT_EQ(out_, "equal: 2 variables\n");
+  EXPECT_EQ(Run(StrCat("ckpt ls ", back, "/step-5")), 0) << err_;
+  EXPECT_EQ(out_,
+            "step 5  whole: 1 pserver, 1 trainer, 2 values, 102 bytes\n"
+            "pserver 0\n"
+            "  m : f32[1]  state of w\n"
+            "  w : f32[4, 3]  param\n");
+  ExpectBadInput(import, back + " has a checkpoint already, of step 5   [E-checkpoint-exists]");
+  ExpectBadInput(StrCat("ckpt export ", Dir(), "/step-5 ", model),
+                 model + " is not empty: it has m   [E-checkpoint-target]");
+}
+
+TEST_F(CkptCommand, ExportsNumpyArrays) {
+  Write(5, 7);
+  const std::string arrays = dir_ / "arrays";
+  EXPECT_EQ(Run(StrCat("ckpt export --numpy ", Dir(), "/step-5 ", arrays)), 0) << err_;
+  const std::string m = *ReadFile(arrays + "/m.npy");
+  ASSERT_EQ(m.size(), 128U + 4U);
+  EXPECT_EQ(m.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  EXPECT_TRUE(StartsWith(m.substr(10), "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } "));
+  EXPECT_EQ(m[127], '\n');
+  const float seven = 7;
+  EXPECT_EQ(std::memcmp(m.data() + 128, &seven, sizeof seven), 0);
+}
+
 TEST_F(CkptCommand, BadInputPrintsOneLineAndExitsWith2) {
   const std::string usage =
-      "usage: penstock ckpt ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B   [E-usage]";
+      "usage: penstock ckpt ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B | "
+      "export DIR/step-N OUT | import FOLDER DIR   [E-usage]";
   ExpectBadInput("ckpt", usage);
   ExpectBadInput("ckpt ls", usage);
   ExpectBadInput("ckpt rm x", usage);

@@ -191,6 +191,7 @@ def test_the_page_of_settings_lists_variables_that_exist():
         "PENSTOCK_LAUNCH_FD",
         "PENSTOCK_LOG_DIR",
         "PENSTOCK_RESTART_COUNT",
+        "PENSTOCK_ROLE_RESTART_COUNT",
     }
     assert mentioned - known <= {"PENSTOCK_MPI"}
     assert {name for name in known if name.startswith("PENSTOCK_")} - mentioned - told_by_the_launcher == set()

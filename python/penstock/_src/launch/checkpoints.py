@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
+ROLE_RESTARTS = 3
+
+
 def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int]) -> None:
     """Adds the options to an argparse.ArgumentParser; `positive` reads an integer above 0."""
     group = parser.add_argument_group("checkpoints", "of a job with pservers in synchronous training")
@@ -40,6 +43,8 @@ def checkpoint_settings(options: Namespace, has_pservers: bool) -> dict[str, str
     """Returns the variables that the options add to the environment of every role; raises JobError."""
     steps, folder = options.checkpoint_steps, options.checkpoint_dir
     given = "--checkpoint_steps" if steps else "--resume" if options.resume else "--keep" if options.keep else None
+    if has_pservers and options.max_role_restart and not steps:
+        raise JobError("--max_role_restart needs --checkpoint_dir DIR and --checkpoint_steps K", "E-checkpoint-folder")
     if given is None:
         return {}
     if not folder:
@@ -49,6 +54,8 @@ def checkpoint_settings(options: Namespace, has_pservers: bool) -> dict[str, str
     settings = {}
     if steps:
         settings["PENSTOCK_CHECKPOINT_STEPS"] = str(steps)
+        restarts = ROLE_RESTARTS if options.max_role_restart is None else options.max_role_restart
+        settings["PENSTOCK_MAX_ROLE_RESTART"] = str(0 if options.reconnect_s == 0 else restarts)
     if options.keep:
         settings["PENSTOCK_KEEP_CHECKPOINTS"] = str(options.keep)
     if options.resume:

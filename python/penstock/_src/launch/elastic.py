@@ -41,26 +41,28 @@ ROUNDS_WITHOUT_LOSS = 10  # in a row; more are a defect that no new round repair
 
 def add_elastic_options(parser: ArgumentParser, positive: Callable[[str], int], count: Callable[[str], int]) -> None:
     """Adds the options to an argparse.ArgumentParser; `positive` and `count` read integers from 1 and from 0."""
-    group = parser.add_argument_group(
-        "elastic ranks", "of a job without pservers on one machine, whose script uses hvd.elastic.run"
-    )
+    group = parser.add_argument_group("restarts of one role", "while the other roles keep their processes")
     group.add_argument(
         "--max_role_restart",
         type=count,
         metavar="N",
-        help="restart a rank that fails, at most N times each; the others keep their processes and continue with it "
-        "from the last commit (default: 0)",
+        help="start a role again that is lost, each at most N times. A pserver, with --checkpoint_steps: it continues "
+        "from its last checkpoint, and trainers send it the steps since then again (PENSTOCK_MAX_ROLE_RESTART; "
+        "default: 3). A rank of a job without pservers, whose script uses hvd.elastic.run: the others continue with "
+        "it from the last commit (default: 0)",
     )
     group.add_argument(
         "--min_workers",
         type=positive,
         metavar="N",
-        help="continue from the last commit with fewer ranks after a failure, while at least N are left; with "
-        "--max_role_restart, a restarted rank joins when the others next commit (default: all ranks are needed)",
+        help="of a script that uses hvd.elastic.run: continue from the last commit with fewer ranks after a failure, "
+        "while at least N are left; with --max_role_restart, a restarted rank joins when the others next commit "
+        "(default: all ranks are needed)",
     )
 
 
 def is_elastic(options: Namespace) -> bool:
+    """Returns whether the ranks of a job without pservers are elastic."""
     return bool(options.max_role_restart) or options.min_workers is not None
 
 
@@ -70,7 +72,9 @@ def check_elastic(options: Namespace, plan: Plan) -> None:
         return
     given = "--min_workers" if options.min_workers is not None else "--max_role_restart"
     if plan.own.pservers or plan.own.endpoints:
-        raise JobError(f"{given} is about ranks, and the job has pservers; use --max_restart", "E-elastic-mode")
+        if options.min_workers is None:
+            return  # restarts.py
+        raise JobError("--min_workers is about ranks, and the job has pservers; use --max_restart", "E-elastic-mode")
     if len(plan.nodes) > 1:
         raise JobError(
             f"{given} needs a job on one machine, and this one has {len(plan.nodes)}; use --max_restart",
@@ -83,7 +87,7 @@ def check_elastic(options: Namespace, plan: Plan) -> None:
 
 def make_elastic(options: Namespace, job: Job) -> ElasticRanks | None:
     """Returns what decides on the rounds of the job; None if its ranks are not elastic."""
-    if not is_elastic(options):
+    if not is_elastic(options) or job.pservers:
         return None
     return ElasticRanks(job, options.max_role_restart or 0, options.min_workers, options.start_s or WAIT_S)
 

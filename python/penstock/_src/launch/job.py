@@ -377,4 +377,5 @@ def make_job(plan: Plan, members: tuple[Member, ...], job_id: str = "", token: s
         rank=plan.rank,
         trainers_elsewhere=len(trainers) - len(own.trainers),
         attempt=attempt,
+        role_restarts=int(plan.settings.get("PENSTOCK_MAX_ROLE_RESTART", "0")),
     )

@@ -15,7 +15,8 @@ from penstock._src.launch.job import make_job, make_plan
 from penstock._src.launch.logs import say
 from penstock._src.launch.messages import Facts
 from penstock._src.launch.options import parse_options
-from penstock._src.launch.supervisor import EXIT_ROLE_FAILED, Stop, run_job
+from penstock._src.launch.stop import Stop
+from penstock._src.launch.supervisor import EXIT_ROLE_FAILED, run_job
 from penstock._src.launch.traces import clear
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ REACTED = "reacted"  # it ended because a peer had failed
 ENDED = "ended"  # the launcher ended it
 JOB = "the job"  # the name of the whole job, used if it hangs
 NOTE_MAX = 8192
+BACK = "back\t"
+FIXED = "fixed\t"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,17 +41,22 @@ class Told:
     met: bool = False  # it has joined other processes of the job
     note: str = ""  # the error of a peer to which it reacted
     reacted: bool = False
+    fixed: str = ""  # why it cannot be started again by itself
 
 
 class Notes:
     """The pipe on which a role reports, one line each: "met" each time it has joined other ranks; "reacted", a tab and
-    the error of a peer that ends it. A reaction before a meeting does not count: the role has recovered."""
+    the error of a peer that ends it (a reaction before a meeting does not count: the role has recovered); "fixed", a
+    tab and why it cannot be started again by itself; "back", a tab and what it has recovered, once it has done so after
+    such a restart."""
 
     def __init__(self) -> None:
         self._listen, self.descriptor = os.pipe()
         os.set_blocking(self._listen, False)
         os.set_blocking(self.descriptor, False)  # a role never waits for the launcher
         self._inode = os.fstat(self.descriptor).st_ino
+        self._text = b""
+        self._pumped = 0  # characters of the text that pump has returned
 
     def environment(self) -> dict[str, str]:
         """Returns the variable that holds the pipe's descriptor and inode; by the inode, a process that did not inherit
@@ -60,17 +67,31 @@ class Notes:
         """Closes the write end, which only the role needs."""
         os.close(self.descriptor)
 
+    def _take(self) -> int:
+        """Reads what has arrived; returns the number of bytes."""
+        try:
+            arrived = os.read(self._listen, NOTE_MAX - min(len(self._text), NOTE_MAX - 1))
+        except BlockingIOError:
+            return 0
+        self._text += arrived
+        return len(arrived)
+
+    def pump(self) -> list[str]:
+        """Returns the lines that have arrived since the last call. What a role writes beyond 8 KB is ignored."""
+        if len(self._text) < NOTE_MAX:
+            self._take()
+        end = self._text.rfind(b"\n") + 1
+        begin, self._pumped = self._pumped, max(self._pumped, end)
+        return self._text[begin : self._pumped].decode(errors="replace").splitlines()
+
     def read(self) -> Told:
         """Returns what the role has Told; closes the pipe."""
-        text = b""
-        try:
-            while chunk := os.read(self._listen, NOTE_MAX):
-                text += chunk
-        except BlockingIOError:
+        while len(self._text) < NOTE_MAX and self._take():
             pass
         os.close(self._listen)
-        lines = text.decode(errors="replace").split("\n")
+        lines = self._text.decode(errors="replace").split("\n")
         met = "met" in lines
         last = len(lines) - lines[::-1].index("met") if met else 0
         notes = [line.partition("\t")[2] for line in lines[last:] if line.startswith("reacted\t")]
-        return Told(met, notes[0] if notes else "", bool(notes))
+        fixed = [line.removeprefix(FIXED) for line in lines if line.startswith(FIXED)]
+        return Told(met, notes[0] if notes else "", bool(notes), fixed[0] if fixed else "")

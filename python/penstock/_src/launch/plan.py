@@ -68,6 +68,7 @@ class Job:
     rank: int
     trainers_elsewhere: int
     attempt: int = 0  # number of earlier starts
+    role_restarts: int = 0  # how often each role may be started again by itself (restarts.py)
 
     def describe(self) -> Iterator[str]:
         """Returns lines for the terminal: the processes, their addresses and the folder of their output."""

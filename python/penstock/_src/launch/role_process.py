@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 class Process:
     def __init__(
-        self, role: Role, log_path: str, log_begin: int, popen: Popen[bytes], notes: Notes, flight: Flight
+        self, role: Role, restart: int, log_path: str, log_begin: int, popen: Popen[bytes], notes: Notes, flight: Flight
     ) -> None:
         self.role = role
+        self.restart = restart  # how often the role was started before, by itself
         self.log_path = log_path
         self.log_begin = log_begin  # the position in the log at which the output of this attempt begins
         self.popen = popen  # only its pid is used, because waiting for it would free the number of the group
@@ -33,6 +34,8 @@ class Process:
         self.notes = notes
         self.flight = flight
         self.started = time.monotonic()
+        self.ended = 0.0  # of one whose role is started again
+        self.replaces: Process | None = None  # the process of the same role before it
         self.outcome: str | None = None  # describes how the process ended
         self.failed = False
         self.stopped_at: float | None = None  # when it was last seen stopped by a signal
@@ -52,12 +55,12 @@ def _child_environment(role: Role) -> dict[str, str]:
     return environment
 
 
-def start(role: Role, job: Job, registry: int, link: Link | None = None, restarts: int = 0) -> Process:
+def start(role: Role, job: Job, registry: int, restart: int = 0, link: Link | None = None) -> Process:
     """Starts a role of the job; writes the number of its process group to the descriptor `registry`. Raises JobError or
     OSError.
 
-    link      the connection with an elastic rank
-    restarts  how many processes the role has had; its log continues
+    restart  how often this role has been started before, by itself; its log continues
+    link     the connection with an elastic rank
     """
     log_path = os.path.join(job.log_dir, role.log_name)
     parent = os.getpid()
@@ -69,15 +72,16 @@ def start(role: Role, job: Job, registry: int, link: Link | None = None, restart
         os.write(registry, b"%d\n" % os.getpid())
         die_with_parent(parent)
 
-    with open_log(log_path, continues=job.attempt > 0 or restarts > 0) as log:
-        if job.attempt or restarts:
-            log.write(b"launch: restart %d\n" % restarts if restarts else b"launch: attempt %d\n" % job.attempt)
+    with open_log(log_path, continues=job.attempt > 0 or restart > 0) as log:
+        if restart or job.attempt:
+            log.write(b"launch: restart %d\n" % restart if restart else b"launch: attempt %d\n" % job.attempt)
             log.flush()
         log_begin = log.tell()
         popen = subprocess.Popen(
             job.command,
             env={
                 **_child_environment(role),
+                "PENSTOCK_ROLE_RESTART_COUNT": str(restart),
                 **notes.environment(),
                 **flight.environment(),
                 **(link.environment() if link else {}),
@@ -94,7 +98,7 @@ def start(role: Role, job: Job, registry: int, link: Link | None = None, restart
     if link:
         link.close_theirs()
     try:
-        return Process(role, log_path, log_begin, popen, notes, flight)
+        return Process(role, restart, log_path, log_begin, popen, notes, flight)
     except OSError:  # no descriptor is left to watch it
         popen.kill()
         popen.wait()

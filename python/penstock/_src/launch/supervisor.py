@@ -20,22 +20,23 @@ from penstock._src.launch.cause import explain_failure, explain_hang
 from penstock._src.launch.console import Echo
 from penstock._src.launch.elastic import make_elastic
 from penstock._src.launch.errors import JobError
-from penstock._src.launch.guard import FORWARDED, signal_group
+from penstock._src.launch.guard import signal_group
 from penstock._src.launch.logs import last_lines, say
 from penstock._src.launch.outcome import ENDED, JOB, OWN, REACTED, Failure
 from penstock._src.launch.receipts import read_receipts, table
+from penstock._src.launch.restarts import Restarts, say_what_is_back
 from penstock._src.launch.role_process import describe_end, flight_path, is_stopped, name_of, start
 from penstock._src.launch.traces import merge
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from types import FrameType
     from typing import Any
 
     from penstock._src.launch.blame import Cause
     from penstock._src.launch.flight import Recording
     from penstock._src.launch.plan import Job, Role
     from penstock._src.launch.role_process import Process
+    from penstock._src.launch.stop import Stop
 
 
 EXIT_ROLE_FAILED = 1
@@ -65,7 +66,10 @@ class _Supervisor:
         self._explained = ""  # the sentence derived from the recordings
         self._echoed = "none" if options.quiet else options.console
         self._echoes: list[Echo] = []
-        self._processes: list[Process] = []
+        self._processes: list[Process] = []  # the last of each role
+        self._replaced: list[Process] = []  # those whose roles were started again
+        self._restarts = Restarts(job.role_restarts)
+        self._complete = False  # a trainer has ended well
         self._failures: list[Failure] = []  # failures of all machines, in the same order on each
         self._elastic = make_elastic(options, job)
         self._trainers_elsewhere = job.trainers_elsewhere
@@ -96,13 +100,16 @@ class _Supervisor:
             for role in self._job.roles:
                 self._start(role)
         except (JobError, OSError) as error:
-            what, code = str(error), EXIT_NOT_STARTED
-            if isinstance(error, OSError):
-                who = role.name if role else "any role"
-                what, code = f"cannot start {who}: {error.strerror or error}   [E-launch-start]", EXIT_ROLE_FAILED
-            self._not_started = code, what
-            self._tell({"event": "stop", "why": what})
-            self._deadline = time.monotonic()
+            self._end_unstarted(error, role)
+
+    def _end_unstarted(self, error: JobError | OSError, role: Role | None) -> None:
+        what, code = str(error), EXIT_NOT_STARTED
+        if isinstance(error, OSError):
+            who = role.name if role else "any role"
+            what, code = f"cannot start {who}: {error.strerror or error}   [E-launch-start]", EXIT_ROLE_FAILED
+        self._not_started = code, what
+        self._tell({"event": "stop", "why": what})
+        self._deadline = time.monotonic()
 
     def _start(self, role: Role) -> None:
         process = self._start_process(role)
@@ -117,20 +124,38 @@ class _Supervisor:
         if self._elastic is None:
             return start(role, self._job, self._registry)
         link = self._elastic.begins(role)
-        return start(role, self._job, self._registry, link, self._elastic.restarts_of(role))
+        return start(role, self._job, self._registry, self._elastic.restarts_of(role), link)
+
+    def _start_again(self, ended: Process) -> None:
+        """Starts the role of an ended process again, by itself."""
+        try:
+            process = start(ended.role, self._job, self._registry, ended.restart + 1)
+        except (JobError, OSError) as error:
+            self._end_unstarted(error, ended.role)
+            return
+        process.replaces = ended
+        self._processes[self._processes.index(ended)] = process
+        self._replaced.append(ended)
+        self._ended().register(process.handle, selectors.EVENT_READ, process)
 
     def _alive(self) -> list[Process]:
         return [process for process in self._processes if process.outcome is None]
 
     def _watch(self) -> None:
-        while (self._alive() or self._expects_rank()) and self._stop.signal is None:
-            if self._deadline is not None and time.monotonic() > self._deadline:
-                return
+        while (self._alive() or self._expects_rank() or self._restarts.pending()) and self._stop.signal is None:
+            if self._deadline is not None:
+                self._restarts.drop()
+                if time.monotonic() > self._deadline:
+                    return
+            for ended in self._restarts.due(time.monotonic()):
+                self._start_again(ended)
             for key, _ in self._ended().select(POLL_S):
                 self._ended().unregister(key.fileobj)
                 self._note_end(key.data)
             self._hear()
             self._restart_ranks()
+            for process in self._alive():
+                say_what_is_back(process)
             for echo in self._echoes:
                 echo.pump()
             self._look_for_stopped()
@@ -175,6 +200,7 @@ class _Supervisor:
 
     def _end_if_hung(self) -> None:
         progress = [at for at in (process.flight.progress() for process in self._alive()) if at is not None]
+        progress += [process.started for process in self._alive() if process.restart > 0]
         now = time.monotonic()
         if self._hang_timeout <= 0 or not progress or self._deadline is not None:
             return
@@ -218,7 +244,11 @@ class _Supervisor:
     def _note_end(self, process: Process, by_launcher: bool = False) -> None:
         words, failed = describe_end(cast(int, process.poll()))
         after = time.monotonic() - process.started
+        say_what_is_back(process)
         told = process.notes.read()
+        goes_on = self._deadline is None and self._stop.signal is None
+        if failed and not by_launcher and goes_on and self._restarts.take(process, told, self._complete):
+            return
         process.outcome = f"was ended by the launcher ({words})" if by_launcher else words
         process.failed = failed or by_launcher
         if process.failed and not self._failures:
@@ -241,9 +271,11 @@ class _Supervisor:
             }
         if not by_launcher and self._recovers(process, event["failure"]):
             return
+        self._complete = self._complete or (process.role.kind == "trainer" and not process.failed)
         self._tell(event)
         if not by_launcher and process.failed:
-            self._hasten(met)
+            # Where roles are restarted, the others wait for this one.
+            self._hasten(met and not self._restarts.concerns(process))
         self._end_servers_in_time()
 
     def _was_stopped(self, process: Process) -> bool:
@@ -255,7 +287,8 @@ class _Supervisor:
 
     def _end_servers_in_time(self) -> None:
         """Pservers end by themselves once every trainer has completed. Ends a pserver that does not, and reports it."""
-        if self._trainers_elsewhere <= 0 and not any(p.role.kind == "trainer" for p in self._alive()):
+        present = [*self._alive(), *self._restarts.pending()]
+        if self._trainers_elsewhere <= 0 and not any(p.role.kind == "trainer" for p in present):
             self._hasten()
 
     def _tell(self, event: dict[str, Any]) -> None:
@@ -281,6 +314,7 @@ class _Supervisor:
                 self._failures.append(self._failure_of(node, failure))
             if node != self._job.rank:
                 self._trainers_elsewhere -= event["kind"] == "trainer"
+                self._complete = self._complete or (event["kind"] == "trainer" and failure is None)
                 if failure is not None:
                     self._hasten(failure["met"])
                 self._end_servers_in_time()
@@ -303,7 +337,7 @@ class _Supervisor:
         if self._stop.signal is not None:
             self._tell({"event": "stop", "why": f"was stopped by {signal.Signals(self._stop.signal).name}"})
         for number, patience in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, TERM_WAIT_S)):
-            for process in self._processes:
+            for process in (*self._replaced, *self._processes):
                 signal_group(process.pid, number)
             deadline = time.monotonic() + patience
             while self._selector is not None and self._alive() and time.monotonic() < deadline:
@@ -311,7 +345,7 @@ class _Supervisor:
                     self._ended().unregister(key.fileobj)
                     self._note_end(key.data, by_launcher=True)
                 self._hear()
-        for process in self._processes:
+        for process in (*self._replaced, *self._processes):
             os.close(process.handle)
             if process.outcome is None:
                 process.outcome, process.failed = "could not be ended", True
@@ -391,24 +425,6 @@ class _Supervisor:
             )
         if sentence:
             say(f"cause: {sentence}")
-
-
-class Stop:
-    """The first signal that requested the launcher's end."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-
-    def install(self) -> None:
-        for number in FORWARDED:
-            signal.signal(number, self._on_signal)
-
-    def exit_code(self) -> int:
-        """Returns the exit code: 130 after Ctrl-C, as in a shell."""
-        return 128 + cast(int, self.signal)
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        self.signal = self.signal or number
 
 
 def run_job(job: Job, stop: Stop, cluster: None, registry: int, options: Namespace) -> int:

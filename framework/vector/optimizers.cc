@@ -58,6 +58,21 @@ void Adam(const AdamStep& step, std::size_t begin, std::size_t count, const floa
   });
 }
 
+void AdamMissed(const AdamMissedSteps& steps, std::size_t count) {
+  const AdamMissedSteps s = steps;
+  EachVector(count, [&s](Floats d, std::size_t i, std::size_t n) {
+    const Lane lane{d, i, n};
+    const Vector m1 = lane.Of(s.moment1), m2 = lane.Of(s.moment2);
+    const Vector divisor = hn::Add(hn::Sqrt(m2), lane.Of(s.epsilon));
+    const Vector u = hn::Div(lane.Of(s.epsilon), divisor);
+    Vector sum = lane.Of(s.sums[3]);
+    for (int term = 2; term >= 0; --term) sum = hn::Sub(lane.Of(s.sums[term]), hn::Mul(u, sum));
+    lane.To(s.param, hn::Sub(lane.Of(s.param), hn::Mul(hn::Div(m1, divisor), sum)));
+    lane.To(s.moment1, hn::Mul(m1, lane.Of(s.kept1)));
+    lane.To(s.moment2, hn::Mul(m2, lane.Of(s.kept2)));
+  });
+}
+
 void Lamb(const LambStep& step, std::size_t begin, std::size_t count, const float* grad) {
   const LambStep s = step;
   Each(begin, count, grad, [&s](const Lane& lane, Vector g) {
@@ -100,12 +115,16 @@ HWY_AFTER_NAMESPACE();
 namespace penstock::vec {
 
 HWY_EXPORT(Adam);
+HWY_EXPORT(AdamMissed);
 HWY_EXPORT(Lamb);
 HWY_EXPORT(Adagrad);
 HWY_EXPORT(Rmsprop);
 
 void Update(const AdamStep& step, std::size_t begin, std::size_t count, const float* grad) {
   HWY_DYNAMIC_DISPATCH(Adam)(step, begin, count, grad);
+}
+void Update(const AdamMissedSteps& steps, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(AdamMissed)(steps, count);
 }
 void Update(const LambStep& step, std::size_t begin, std::size_t count, const float* grad) {
   HWY_DYNAMIC_DISPATCH(Lamb)(step, begin, count, grad);

@@ -24,6 +24,15 @@ struct AdamStep {
   const float* param;
   float* param_out;
 };
+// Several such steps with gradients of 0 at once, in place, from sums of StepHistory (framework/op):
+// d = sqrt(moment2) + epsilon,  u = epsilon / d
+// param - moment1 / d * (sums[0] - u * (sums[1] - u * (sums[2] - u * sums[3])))
+// moment1 * kept1,  moment2 * kept2
+struct AdamMissedSteps {
+  float kept1, kept2, epsilon;
+  float sums[4];
+  float *param, *moment1, *moment2;
+};
 // step = m1 / (sqrt(m2) + epsilon) + decay * param
 struct LambStep {
   Moments moments;
@@ -49,6 +58,7 @@ struct RmspropStep {
 };
 
 void Update(const AdamStep& step, std::size_t begin, std::size_t count, const float* grad);
+void Update(const AdamMissedSteps& steps, std::size_t count);
 void Update(const LambStep& step, std::size_t begin, std::size_t count, const float* grad);
 void Update(const AdagradStep& step, std::size_t begin, std::size_t count, const float* grad);
 void Update(const RmspropStep& step, std::size_t begin, std::size_t count, const float* grad);

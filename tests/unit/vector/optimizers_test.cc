@@ -28,6 +28,10 @@ struct State {
   }
   AdamStep adam() { return {moments(), 0.01f, 1e-6f, param.data(), param_out.data()}; }
   LambStep lamb() { return {moments(), 1e-6f, 0.02f, param.data(), param_out.data()}; }
+  AdamMissedSteps missed() {
+    return {
+        0.5f, 0.7f, 0.1f, {0.3f, 0.2f, 0.1f, 0.05f}, param_out.data(), moment_out.data(), square_out.data()};
+  }
   AdagradStep adagrad() {
     return {0.8f, 0.2f, 0.01f, 1e-6f, param.data(), square.data(), param_out.data(), square_out.data()};
   }
@@ -113,6 +117,29 @@ TEST(Optimizers, ResultsDoNotDependOnSplitOrInstructionSet) {
       EXPECT_TRUE(SameBytes(State().All(part, State().grad.data()), base));
     EXPECT_TRUE(SameBytes(State().All(kCount, nullptr), none));
     EXPECT_TRUE(SameBytes(State().All(7, zeros.data()), none));
+  });
+}
+
+TEST(Optimizers, MissedStepsOfAdamFollowTheirFormula) {
+  const auto run = [](State& s) {
+    s.param_out = s.param, s.moment_out = s.moment, s.square_out = s.square;
+    Update(s.missed(), kCount);
+  };
+  CapIsa(Isa::kBase);
+  State base;
+  run(base);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const float divisor = std::sqrt(base.square[i]) + 0.1f, u = 0.1f / divisor;
+    const float sum = 0.3f - u * (0.2f - u * (0.1f - u * 0.05f));
+    EXPECT_EQ(base.param_out[i], base.param[i] - base.moment[i] / divisor * sum);
+    EXPECT_EQ(base.moment_out[i], base.moment[i] * 0.5f);
+    EXPECT_EQ(base.square_out[i], base.square[i] * 0.7f);
+  }
+  OnEachIsa([&](Isa) {
+    State each;
+    run(each);
+    EXPECT_TRUE(SameBytes(each.param_out, base.param_out) && SameBytes(each.moment_out, base.moment_out) &&
+                SameBytes(each.square_out, base.square_out));
   });
 }
 

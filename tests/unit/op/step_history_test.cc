@@ -50,6 +50,24 @@ TEST(StepHistory, TheSameNumbersGiveTheSameSums) {
     ASSERT_EQ(first.SumsAfter(done)[0], second.SumsAfter(done)[0]) << done;
 }
 
+TEST(StepHistory, EqualStepsTakeNoMemory) {
+  const StepHistory::Weights weights = {.kept = 0.99, .growth = 1.001, .sums = 2};
+  StepHistory equal(weights), all(weights);
+  const auto rate = [](int step) { return step < 100 ? step : 3; };
+  for (int step = 0; step < 60'000; ++step) {
+    equal.Add(rate(step));
+    all.Add(step);
+  }
+  EXPECT_LT(equal.bytes(), 10'000U * 24);
+  EXPECT_GE(all.bytes(), 60'000U * 24);
+  StepHistory late(weights);  // steps 40'001 and on alone
+  for (int step = 40'000; step < 60'000; ++step) late.Add(rate(step));
+  for (const std::uint64_t done : {0, 7, 5000, 19'000, 19'999})
+    EXPECT_EQ(equal.SumsAfter(40'000 + done)[1], late.SumsAfter(done)[1]) << done;
+  EXPECT_EQ(equal.number(50), 49);
+  EXPECT_EQ(equal.number(50'000), 3);
+}
+
 TEST(StepHistory, NothingIsKeptOfAGradientWithoutMoment) {
   StepHistory history({.kept = 0, .growth = 1.1, .sums = 2});
   history.Add(3);

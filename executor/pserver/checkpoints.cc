@@ -111,6 +111,9 @@ Result<std::set<std::string>> Checkpoints::Restore(Scope& scope) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool there, RestoreOne(reader, name, *variable));
     if (there) restored_.insert(name);
   }
+  for (const roles::ServedParam& served : facts_.params) {
+    if (served.by_id) PENSTOCK_RETURN_IF_ERROR(RestoreHistory(reader, served.param.name, scope));
+  }
   PENSTOCK_RETURN_IF_ERROR(CheckNoneIsLeft(reader));
   return restored_;
 }
@@ -135,6 +138,29 @@ Result<bool> Checkpoints::RestoreOne(const Reader& reader, const std::string& na
 }
 
 // A table's rows are placed by id, as `split_ids` does it.
+Result<SelectedRows> Checkpoints::ReadOwnRows(const Reader& reader, const std::string& name) const {
+  const std::size_t servers = options_.servers.size();
+  const auto own = static_cast<std::size_t>(facts_.number < 0 ? server_ : facts_.number);
+  return reader.ReadTable(name, OwnPart(reader),
+                          [=](std::int64_t id) { return static_cast<std::size_t>(id) % servers == own; });
+}
+
+// What the checkpoint says of updates that rows of a table missed, for the store that is made in the scope.
+Status Checkpoints::RestoreHistory(const Reader& reader, const std::string& table, Scope& scope) {
+  const std::string versions = ChunkStore::VersionsOf(table), history = ChunkStore::HistoryOf(table);
+  const checkpoint::Whole* whole = reader.Find(history);
+  if (whole == nullptr || reader.Find(versions) == nullptr) return OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(scope.FindOrCreate(versions)->As<SelectedRows>(), ReadOwnRows(reader, versions));
+  PENSTOCK_ASSIGN_OR_RETURN(scope.FindOrCreate(history)->As<Tensor>(),
+                            reader.ReadRows({.name = history,
+                                             .whole = history,
+                                             .type = whole->type,
+                                             .shape = whole->shape,
+                                             .own_part = OwnPart(reader)}));
+  restored_.insert({versions, history});
+  return OkStatus();
+}
+
 Result<bool> Checkpoints::RestoreTable(const Reader& reader, const std::string& name,
                                        SelectedRows& rows) const {
   const checkpoint::Whole* whole = reader.Find(name);
@@ -144,11 +170,7 @@ Result<bool> Checkpoints::RestoreTable(const Reader& reader, const std::string& 
     return Differs(StrCat("its ", name, whole->rows ? " has rows of " : " is ", DTypeName(whole->type),
                           whole->shape, ", here it has rows of ", TypeOf(rows.value)));
   }
-  const std::size_t servers = options_.servers.size();
-  const auto own = static_cast<std::size_t>(facts_.number < 0 ? server_ : facts_.number);
-  PENSTOCK_ASSIGN_OR_RETURN(SelectedRows saved, reader.ReadTable(name, OwnPart(reader), [=](std::int64_t id) {
-    return static_cast<std::size_t>(id) % servers == own;
-  }));
+  PENSTOCK_ASSIGN_OR_RETURN(SelectedRows saved, ReadOwnRows(reader, name));
   rows.rows = std::move(saved.rows);
   rows.value = std::move(saved.value);  // `start` gives the rows that are not listed
   return true;

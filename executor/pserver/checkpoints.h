@@ -93,6 +93,8 @@ class Checkpoints {
                           Variable& variable) const;
   Result<bool> RestoreTable(const checkpoint::Reader& reader, const std::string& name,
                             SelectedRows& rows) const;
+  Result<SelectedRows> ReadOwnRows(const checkpoint::Reader& reader, const std::string& name) const;
+  Status RestoreHistory(const checkpoint::Reader& reader, const std::string& table, Scope& scope);
   Status CheckNoneIsLeft(const checkpoint::Reader& reader) const;
   Status Differs(const std::string& how) const;
   checkpoint::Value ValueOf(const std::string& name, checkpoint::ValueKind kind, std::string of,

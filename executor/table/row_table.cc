@@ -28,7 +28,7 @@ class GivenRows : public RowStart {
 };
 
 // Rows are short: copies by vectors, without a call.
-inline void CopyRow(const std::byte* from, std::size_t bytes, std::byte* to) {
+inline void CopyBytes(const std::byte* from, std::size_t bytes, std::byte* to) {
   constexpr std::size_t kVector = 16;
   for (; bytes >= kVector; bytes -= kVector, from += kVector, to += kVector) std::memcpy(to, from, kVector);
   if (bytes > 0) std::memcpy(to, from, bytes);
@@ -113,7 +113,7 @@ Status RowTable::AddRows(const Shape& whole) {
     const SelectedRows& given = columns_[i].variable->As<SelectedRows>();
     const std::size_t bytes = columns_[i].row_bytes();
     for (std::size_t row = 0; row < given.rows.size(); ++row)
-      CopyRow(given.value.raw() + row * bytes, bytes, At(i, shard_->At(static_cast<Slot>(row))));
+      CopyBytes(given.value.raw() + row * bytes, bytes, At(i, shard_->At(static_cast<Slot>(row))));
   }
   return OkStatus();
 }
@@ -163,27 +163,28 @@ void RowTable::Require(std::span<const std::int64_t> ids) {
 void RowTable::Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const {
   const Column& table = columns_.front();
   const std::size_t bytes = table.row_bytes();
+  std::vector<std::byte> copy;
   shard_->Visit(ids, [&](std::size_t i, Row row) {
     std::byte* const to = out + i * bytes;
     if (padding != -1 && ids[i] == padding) {
       std::memset(to, 0, bytes);
     } else if (row) {
-      CopyRow(At(0, row), bytes, to);
+      CopyBytes(At(0, Current(row, copy)), bytes, to);
     } else {
       table.MakeRow(ids[i], to);
     }
   });
 }
 
-void RowTable::CopyValues(std::size_t column, const std::vector<Slot>& order, std::size_t begin,
-                          std::size_t end, Tensor& to) const {
-  const std::size_t bytes = columns_[column].row_bytes();
-  std::byte* out = to.raw() + begin * bytes;
-  for (std::size_t i = begin; i < end; ++i, out += bytes)
-    CopyRow(At(column, shard_->At(order[i])), bytes, out);
+void RowTable::CopyRow(Row row, std::size_t i, RowCopy& copy) const {
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    Tensor& to = column == 0 ? copy.rows.value : copy.states[column - 1];
+    const std::size_t bytes = columns_[column].row_bytes();
+    CopyBytes(At(column, row), bytes, to.raw() + i * bytes);
+  }
 }
 
-RowCopy RowTable::BeginCopy() const {
+RowCopy RowTable::BeginCopy(CopiedRows kind) const {
   const auto sized = [this](const Column& column) {
     return Tensor(column.values.dtype(), column.values.shape().WithRows(row_count()));
   };
@@ -192,6 +193,7 @@ RowCopy RowTable::BeginCopy() const {
   for (Slot slot = 0; slot < shard_->size(); ++slot) rows.emplace_back(shard_->At(slot).header->id, slot);
   std::sort(rows.begin(), rows.end());
   RowCopy copy;
+  copy.kind = kind;
   copy.order.reserve(rows.size());
   for (const auto& [id, slot] : rows) copy.order.push_back(slot);
   copy.rows.height = height_;
@@ -199,16 +201,26 @@ RowCopy RowTable::BeginCopy() const {
   copy.rows.start = columns_.front().start;
   copy.rows.rows.reserve(copy.order.size());
   std::transform(columns_.begin() + 1, columns_.end(), std::back_inserter(copy.states), sized);
+  if (kind == CopiedRows::kStored && KeepsHistory()) {
+    copy.versions = Tensor(DType::kInt64, {static_cast<Dim>(copy.order.size()), 1});
+    const std::vector<double> numbers = history_->numbers();
+    copy.history = Tensor(DType::kFp64, {static_cast<Dim>(numbers.size())});
+    std::copy(numbers.begin(), numbers.end(), copy.history.Data<double>());
+  }
   return copy;
 }
 
 bool RowTable::CopyRows(RowCopy& copy, Dim rows_max) const {
   const std::size_t begin = copy.rows.rows.size();
   const std::size_t end = begin + std::min(copy.order.size() - begin, static_cast<std::size_t>(rows_max));
-  for (std::size_t i = begin; i < end; ++i) copy.rows.rows.push_back(shard_->At(copy.order[i]).header->id);
-  CopyValues(0, copy.order, begin, end, copy.rows.value);
-  for (std::size_t state = 0; state < copy.states.size(); ++state)
-    CopyValues(state + 1, copy.order, begin, end, copy.states[state]);
+  std::vector<std::byte> current;
+  for (std::size_t i = begin; i < end; ++i) {
+    const Row row = shard_->At(copy.order[i]);
+    copy.rows.rows.push_back(row.header->id);
+    CopyRow(copy.kind == CopiedRows::kStored ? row : Current(row, current), i, copy);
+    if (copy.versions.initialized())
+      copy.versions.Data<std::int64_t>()[i] = static_cast<std::int64_t>(row.header->version);
+  }
   return end == copy.order.size();
 }
 

@@ -10,9 +10,14 @@
 //   while (!table.CopyRows(copy, 1000)) ...     // in between, no row may change
 //
 // For a RowRule, Layout::kRows keeps a row's value and states together, and Update takes the place of Require
-// and of work on columns.
+// and of work on columns. If the rule also changes rows that a gradient does not list, such a row is stored
+// as its last update left it, and gets what it missed (RowRule::CatchUp) before its next update, and in what
+// Read, copies and Publish return. Only Update changes stored rows.
 //
-// Not thread-safe; Read may run beside Read.
+//   table.UseRule(rule, {0, 1});                // the table and its state, in the rule's order
+//   table.Update({.gradients = gradients, .rate = rate});
+//
+// Not thread-safe; const calls may run beside each other.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +35,20 @@
 
 namespace penstock::table {
 
+enum class CopiedRows {
+  kCurrent,  // as Read returns them
+  kStored,   // as they lie, with the updates that they have
+};
+
 // The table's rows at the time when the copy began; complete once CopyRows returns true.
 struct RowCopy {
+  CopiedRows kind = CopiedRows::kCurrent;
   std::vector<Slot> order;     // rows by ascending id
   SelectedRows rows;           // the rows copied so far, in that order
   std::vector<Tensor> states;  // the same rows of the other columns
+  // Of kStored, in a table whose rows may have missed updates: the number of updates that each row has,
+  // i64[rows, 1], and of every update of the table what StepHistory notes, f64[updates]. Else uninitialized.
+  Tensor versions, history;
 };
 
 class RowTable {
@@ -66,17 +80,22 @@ class RowTable {
   // [capacity, width...]; positions from row_count() on are unused.
   Tensor& column(std::size_t column) { return columns_[column].values; }
 
-  // kRows. One step of the optimizer; all of `gradients` are f32 or f64 as the columns are.
+  // kRows. How rows are updated; `columns`: of the table, in the order of the rule. Call it before Update.
+  void UseRule(std::shared_ptr<const RowRule> rule, const std::vector<std::size_t>& columns);
+  // Whether rows may miss updates: the rule also changes rows that a gradient does not list.
+  bool KeepsHistory() const { return history_ != nullptr; }
+  // Continues from a copy of kind kStored, whose rows are those that the variables listed, in that order.
+  // Call it after UseRule. kInvalidArgument E-server-shape: the tensors are not those of such a copy.
+  Status Continue(const Tensor& versions, const Tensor& history);
+  // One step of the optimizer; all of `gradients` are f32 or f64 as the columns are.
   struct Step {
     std::span<SelectedRows* const> gradients;  // added by id, in this order; their values are then undefined
     std::optional<float> factor = {};          // multiplies the sums
-    const RowRule& rule;
-    std::span<const std::size_t> columns;  // of the table, in the order of the rule
-    const std::byte* rate = nullptr;       // as in RowStep
+    const std::byte* rate = nullptr;           // as in RowStep
     std::span<std::byte* const> whole = {};
   };
   // Creates the rows that are not stored yet. The bytes are those of `sum`, `scale` and the rule's op on
-  // columns. Throws std::bad_alloc, before any row changes.
+  // columns, up to the rounding of CatchUp. Throws std::bad_alloc, before any row changes.
   void Update(const Step& step);
 
   // Writes the row of each id, one after the other; zeros for `padding`, unless that is -1.
@@ -85,7 +104,7 @@ class RowTable {
   void Publish() const;
 
   // Copies all columns in portions. Between two portions rows may be read, but neither created nor changed.
-  RowCopy BeginCopy() const;
+  RowCopy BeginCopy(CopiedRows kind = CopiedRows::kCurrent) const;
   // Copies up to `rows_max` more rows. Returns true when all are copied.
   bool CopyRows(RowCopy& copy, Dim rows_max) const;
 
@@ -107,9 +126,12 @@ class RowTable {
   std::byte* At(std::size_t column, Row row) const;
   template <typename T>
   void Merge(std::span<SelectedRows* const> gradients);
-  // Writes to `to` the values of the rows in places [begin, end) of `order`, from the place `begin` on.
-  void CopyValues(std::size_t column, const std::vector<Slot>& order, std::size_t begin, std::size_t end,
-                  Tensor& to) const;
+  void CatchUp(std::size_t begin, std::size_t end);
+  RowStep CommonStep(const Step& step) const;
+  // Of a stored row: `row` itself, or, if it missed updates, its copy in `copy` that has them.
+  Row Current(Row row, std::vector<std::byte>& copy) const;
+  // Writes the row in place `i` of the copy.
+  void CopyRow(Row row, std::size_t i, RowCopy& copy) const;
 
   Layout layout_ = Layout::kColumns;
   std::int64_t height_ = 0;
@@ -117,7 +139,12 @@ class RowTable {
   std::uint64_t version_ = 0;     // updates
   std::unique_ptr<Shard> shard_;  // kColumns: headers alone
   std::vector<Column> columns_;
-  std::vector<RowOfStep> merged_;  // of an update; a member to reuse its memory
+  std::shared_ptr<const RowRule> rule_;
+  std::vector<std::size_t> offsets_;      // of the rule's columns
+  std::unique_ptr<StepHistory> history_;  // of all updates; null: rows miss nothing
+  // Of an update; members to reuse their memory.
+  std::vector<RowOfStep> merged_;
+  std::vector<std::uint64_t> merged_versions_;  // before the update
 };
 
 }  // namespace penstock::table

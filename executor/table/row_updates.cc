@@ -1,6 +1,6 @@
-// An update of rows that are kept together.
+// Updates of rows that are kept together, and what rows get that missed some.
 #include <algorithm>
-#include <array>
+#include <utility>
 
 #include "executor/table/row_table.h"
 
@@ -17,6 +17,7 @@ void RowTable::Merge(std::span<SelectedRows* const> gradients) {
   const std::uint64_t version = version_ + 1;
   const auto width = static_cast<std::size_t>(columns_.front().width());
   merged_.clear();
+  merged_versions_.clear();
   for (SelectedRows* const gradient : gradients) {
     if (gradient->rows.empty()) continue;
     T* const values = gradient->value.Data<T>();
@@ -24,6 +25,7 @@ void RowTable::Merge(std::span<SelectedRows* const> gradients) {
       T* const from = values + i * width;
       RowHeader& header = *row.header;
       if (header.version != version) {
+        merged_versions_.push_back(header.version);
         header.version = version;
         ++header.count;
         header.entry = static_cast<std::uint32_t>(merged_.size());
@@ -33,18 +35,70 @@ void RowTable::Merge(std::span<SelectedRows* const> gradients) {
       T* const sum = reinterpret_cast<T*>(merged_[header.entry].gradient);
       for (std::size_t j = 0; j < width; ++j) sum[j] += from[j];
     };
-    shard_->Require(gradient->rows, add, [&](Row row) { MakeRow(row); });
+    shard_->Require(gradient->rows, add, [&](Row row) {
+      MakeRow(row);
+      row.header->version = version_;  // a new row has missed nothing
+    });
+  }
+}
+
+void RowTable::UseRule(std::shared_ptr<const RowRule> rule, const std::vector<std::size_t>& columns) {
+  rule_ = std::move(rule);
+  history_ = rule_->MakeHistory();
+  offsets_.clear();
+  for (const std::size_t column : columns) offsets_.push_back(shard_->offsets()[column]);
+}
+
+Status RowTable::Continue(const Tensor& versions, const Tensor& history) {
+  const auto wrong = [this](const auto&... what) {
+    return InvalidArgument("E-server-shape", columns_.front().name, " has ", row_count(), " rows; ", what...);
+  };
+  if (!KeepsHistory()) return wrong("its optimizer does not continue updates that rows missed");
+  if (versions.dtype() != DType::kInt64 || versions.shape() != Shape({row_count(), 1}) ||
+      history.dtype() != DType::kFp64 || history.shape().rank() != 1) {
+    return wrong("the updates that they have are given as ", DTypeName(versions.dtype()), versions.shape(),
+                 ", those of the table as ", DTypeName(history.dtype()), history.shape());
+  }
+  for (Slot slot = 0; slot < shard_->size(); ++slot) {
+    const std::int64_t version = versions.Data<std::int64_t>()[slot];
+    if (version < 0 || version > history.count())
+      return wrong("one has ", version, " updates, and the table ", history.count());
+    shard_->At(slot).header->version = static_cast<std::uint64_t>(version);
+  }
+  history_ = rule_->MakeHistory();
+  for (const double number : history.Span<double>()) history_->Add(number);
+  version_ = history_->count();
+  return OkStatus();
+}
+
+RowStep RowTable::CommonStep(const Step& step) const {
+  return {.columns = offsets_, .width = columns_.front().width(), .rate = step.rate, .whole = step.whole};
+}
+
+Row RowTable::Current(Row row, std::vector<std::byte>& copy) const {
+  if (history_ == nullptr || row.header->version == version_) return row;
+  const std::byte* const from = row.at(0);
+  copy.assign(from, from + shard_->row_bytes());
+  rule_->CatchUp(CommonStep({}), *history_, row.header->version, {.row = copy.data()});
+  return {reinterpret_cast<RowHeader*>(copy.data()), row.slot};
+}
+
+// Brings merged rows up to the update before this one.
+void RowTable::CatchUp(std::size_t begin, std::size_t end) {
+  if (history_ == nullptr) return;
+  const RowStep layout = CommonStep({});
+  for (std::size_t i = begin; i < end; ++i) {
+    if (merged_versions_[i] < version_ - 1)
+      rule_->CatchUp(layout, *history_, merged_versions_[i], {.row = merged_[i].row});
   }
 }
 
 void RowTable::Update(const Step& step) {
   const bool is_float = columns_.front().values.dtype() == DType::kFp32;
   is_float ? Merge<float>(step.gradients) : Merge<double>(step.gradients);
+  if (merged_.empty() && !rule_->StepsWithoutRows()) return;
   ++version_;
-  std::vector<std::size_t> offsets;
-  for (const std::size_t column : step.columns) offsets.push_back(shard_->offsets()[column]);
-  const RowStep common = {
-      .columns = offsets, .width = columns_.front().width(), .rate = step.rate, .whole = step.whole};
+  const RowStep common = CommonStep(step);
   const auto scale = [&](std::span<const RowOfStep> rows, auto factor) {
     using T = decltype(factor);
     for (const RowOfStep& row : rows) {
@@ -53,17 +107,18 @@ void RowTable::Update(const Step& step) {
     }
   };
   const std::span<const RowOfStep> all = merged_;
-  const auto part = [&](std::size_t begin) {
-    return all.subspan(std::min(begin, all.size()),
-                       std::min(kRowsAtATime, all.size() - std::min(begin, all.size())));
-  };
+  const auto end_of = [&](std::size_t begin) { return std::min(begin + kRowsAtATime, all.size()); };
   for (std::size_t begin = 0; begin < all.size(); begin += kRowsAtATime) {
-    for (const RowOfStep& next : part(begin + kRowsAtATime)) shard_->Prefetch(next.row);
-    if (step.factor && is_float) scale(part(begin), *step.factor);
-    if (step.factor && !is_float) scale(part(begin), static_cast<double>(*step.factor));
-    step.rule.Update(common, part(begin));
+    const std::size_t end = end_of(begin);
+    const std::span<const RowOfStep> part = all.subspan(begin, end - begin);
+    for (const RowOfStep& next : all.subspan(end, end_of(end) - end)) shard_->Prefetch(next.row);
+    if (step.factor && is_float) scale(part, *step.factor);
+    if (step.factor && !is_float) scale(part, static_cast<double>(*step.factor));
+    CatchUp(begin, end);
+    rule_->Update(common, part);
   }
-  step.rule.Advance(common);
+  if (history_ != nullptr) history_->Add(rule_->NumberOf(common));
+  rule_->Advance(common);
 }
 
 }  // namespace penstock::table

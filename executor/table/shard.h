@@ -27,9 +27,10 @@ namespace penstock::table {
 
 struct RowHeader {
   std::int64_t id = 0;
-  std::uint64_t version = 0;  // of the table, after the last update that changed the row; 0: none did
-  std::uint32_t count = 0;    // updates that changed the row
-  std::uint32_t entry = 0;    // the row's place in the update of this version
+  // Of the table, after the last update that the row has: later ones did not list it. 0: before all updates.
+  std::uint64_t version = 0;
+  std::uint32_t count = 0;  // updates that changed the row
+  std::uint32_t entry = 0;  // the row's place in the update of this version
 };
 
 struct Row {

@@ -16,7 +16,7 @@
 namespace penstock::roles {
 
 struct RowOptimizer {
-  OpId op;
+  std::vector<OpId> replaces;  // the op, and those that advance a whole state after it
   std::shared_ptr<const RowRule> rule;
   std::string grad, rate;            // rate: "" if the op has none
   std::vector<std::string> columns;  // the table, then the states of each row, in the order of RowStep

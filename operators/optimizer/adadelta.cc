@@ -1,8 +1,11 @@
 // adadelta: a step whose size follows from earlier steps, without a learning rate.
 #include <cmath>
+#include <memory>
 
 #include "framework/op/op_registry.h"
+#include "framework/op/row_rule.h"
 #include "operators/optimizer/gradient.h"
+#include "operators/optimizer/missed_steps.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -20,12 +23,11 @@ paper's step uses the old average.
 Zeiler: "ADADELTA: an adaptive learning rate method", 2012.)";
 
 template <typename Device, typename T>
-class AdadeltaKernel : public Kernel {
+class AdadeltaKernel : public Kernel, public RowRule {
  public:
   Status Prepare(KernelSetup& k) override {
     k.Bind(param_, grads_, steps_, param_out_, grads_out_, steps_out_);
-    rho_ = static_cast<T>(k.Attr<float>("rho"));
-    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+    ReadAttrs(k);
     return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
@@ -36,19 +38,63 @@ class AdadeltaKernel : public Kernel {
     T* const param_out = k[param_out_].template Data<T>();
     T* const grads_out = k[grads_out_].template Data<T>();
     T* const steps_out = k[steps_out_].template Data<T>();
-    const T rho = rho_, epsilon = epsilon_;
-    grad_.ForEach([=](std::int64_t i, T g) {
+    grad_.ForEach(Rule{rho_, epsilon_, param, grads, steps, param_out, grads_out, steps_out});
+    return OkStatus();
+  }
+
+  bool PrepareRows(const KernelSetup& k) override {
+    ReadAttrs(k);
+    if (epsilon_ <= 0) return false;
+    powers_ = std::make_unique<const Powers>(rho_);
+    return true;
+  }
+  void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
+    for (const RowOfStep& row : rows) MoveRow(step, row, row.Gradient<T>());
+  }
+  std::unique_ptr<StepHistory> MakeHistory() const override {
+    return std::make_unique<StepHistory>(StepHistory::Weights());
+  }
+  // The averages decay; the parameter stays.
+  void CatchUp(const RowStep& step, const StepHistory& history, std::uint64_t done,
+               const RowOfStep& row) const override {
+    const std::uint64_t missed = history.count() - done;
+    if (missed <= kStepsReplayed) {
+      for (std::uint64_t i = 0; i < missed; ++i) MoveRow(step, row, nullptr);
+      return;
+    }
+    const T kept = static_cast<T>((*powers_)(missed));
+    for (const std::size_t column : {1, 2}) {
+      T* const average = row.Column<T>(step, column);
+      for (Dim i = 0; i < step.width; ++i) average[i] *= kept;
+    }
+  }
+
+ private:
+  struct Rule {
+    T rho, epsilon;
+    const T *param, *grads, *steps;
+    T *param_out, *grads_out, *steps_out;
+    void operator()(std::int64_t i, T g) const {
       const T squares = rho * grads[i] + (T{1} - rho) * g * g;
-      const auto step = [=] { return -std::sqrt((steps[i] + epsilon) / (squares + epsilon)) * g; };
+      const auto step = [&] { return -std::sqrt((steps[i] + epsilon) / (squares + epsilon)) * g; };
       const T old = step();
       grads_out[i] = squares;
       steps_out[i] = rho * steps[i] + (T{1} - rho) * old * old;
       param_out[i] = param[i] + step();  // of the new average, where that is in place
-    });
-    return OkStatus();
+    }
+  };
+  void ReadAttrs(const KernelSetup& k) {
+    rho_ = static_cast<T>(k.Attr<float>("rho"));
+    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+  }
+  // `grad` is null if the row has none.
+  void MoveRow(const RowStep& step, const RowOfStep& row, const T* grad) const {
+    T* const param = row.Column<T>(step, 0);
+    T* const grads = row.Column<T>(step, 1);
+    T* const steps = row.Column<T>(step, 2);
+    ForRow(step, grad, Rule{rho_, epsilon_, param, grads, steps, param, grads, steps});
   }
 
- private:
   In<"Param"> param_;
   In<"AvgSquaredGrad"> grads_;
   In<"AvgSquaredUpdate"> steps_;
@@ -57,6 +103,7 @@ class AdadeltaKernel : public Kernel {
   Out<"AvgSquaredUpdateOut"> steps_out_;
   Gradient<T> grad_;
   T rho_ = 0, epsilon_ = 0;
+  std::unique_ptr<const Powers> powers_;  // of a rule
 };
 
 }  // namespace

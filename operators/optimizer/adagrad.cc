@@ -1,10 +1,12 @@
 // adagrad and decayed_adagrad: a step divided by the root of the accumulated squares of gradients.
 #include <cmath>
+#include <memory>
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
 #include "framework/op/row_rule.h"
 #include "operators/optimizer/gradient.h"
+#include "operators/optimizer/missed_steps.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -50,22 +52,29 @@ struct Adagrad {
 
     bool PrepareRows(const KernelSetup& k) override {
       ReadAttrs(k);
-      return !kDecays;
+      if constexpr (kDecays) {
+        if (epsilon_ <= 0) return false;
+        powers_ = std::make_unique<const Powers>(kept_);
+      }
+      return true;
     }
     void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
-      const T rate = step.Rate<T>();
-      for (const RowOfStep& row : rows) {
-        T* const param = row.Column<T>(step, 0);
-        T* const moment = row.Column<T>(step, 1);
-        const T* const grad = row.Gradient<T>();
-        if constexpr (std::is_same_v<T, float>) {
-          vec::Update(vec::AdagradStep{kept_, added_, rate, epsilon_, param, moment, param, moment}, 0,
-                      static_cast<std::size_t>(step.width), grad);
-        } else {
-          const Rule rule = {kept_, added_, rate, epsilon_, param, moment, param, moment};
-          for (Dim i = 0; i < step.width; ++i) rule(i, grad[i]);
-        }
+      for (const RowOfStep& row : rows) MoveRow(step, row, step.Rate<T>(), row.Gradient<T>());
+    }
+    std::unique_ptr<StepHistory> MakeHistory() const override {
+      return kDecays ? std::make_unique<StepHistory>(StepHistory::Weights()) : nullptr;
+    }
+    // The average decays; the parameter stays.
+    void CatchUp(const RowStep& step, const StepHistory& history, std::uint64_t done,
+                 const RowOfStep& row) const override {
+      const std::uint64_t missed = history.count() - done;
+      if (missed <= kStepsReplayed) {
+        for (std::uint64_t i = 0; i < missed; ++i) MoveRow(step, row, T{0}, nullptr);
+        return;
       }
+      const T kept = static_cast<T>((*powers_)(missed));
+      T* const moment = row.Column<T>(step, 1);
+      for (Dim i = 0; i < step.width; ++i) moment[i] *= kept;
     }
 
    private:
@@ -79,6 +88,17 @@ struct Adagrad {
         param_out[i] = param[i] - rate * g / (std::sqrt(m) + epsilon);
       }
     };
+    // `grad` is null if the row has none.
+    void MoveRow(const RowStep& step, const RowOfStep& row, T rate, const T* grad) const {
+      T* const param = row.Column<T>(step, 0);
+      T* const moment = row.Column<T>(step, 1);
+      if constexpr (std::is_same_v<T, float>) {
+        vec::Update(vec::AdagradStep{kept_, added_, rate, epsilon_, param, moment, param, moment}, 0,
+                    static_cast<std::size_t>(step.width), grad);
+      } else {
+        ForRow(step, grad, Rule{kept_, added_, rate, epsilon_, param, moment, param, moment});
+      }
+    }
     void ReadAttrs(const KernelSetup& k) {
       epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
       if constexpr (kDecays) {
@@ -94,6 +114,7 @@ struct Adagrad {
     Out<"MomentOut"> moment_out_;
     Gradient<T> grad_;
     T kept_ = 1, added_ = 1, epsilon_ = 0;
+    std::unique_ptr<const Powers> powers_;  // of a rule
   };
 };
 

@@ -1,10 +1,13 @@
 // adam: a step scaled by running averages of the gradient and of its square.
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
 #include "framework/op/row_rule.h"
 #include "operators/optimizer/gradient.h"
+#include "operators/optimizer/missed_steps.h"
 #include "operators/optimizer/moments.h"
 #include "operators/optimizer/update.h"
 
@@ -31,8 +34,8 @@ class AdamKernel : public Kernel, public RowRule {
     k.Bind(param_, rate_);
     moments_.Prepare(k);
     k.Bind(beta1_pow_, beta2_pow_, beta1_given_, beta2_given_, param_out_, beta1_pow_out_, beta2_pow_out_);
-    const bool lazy = PrepareRows(k);
-    return grad_.Prepare(k, lazy ? WithoutGradient::kStays : WithoutGradient::kMoves,
+    ReadAttrs(k);
+    return grad_.Prepare(k, lazy_ ? WithoutGradient::kStays : WithoutGradient::kMoves,
                          {{param_, param_out_},
                           {moments_.moment1, moments_.moment1_out},
                           {moments_.moment2, moments_.moment2_out}});
@@ -64,30 +67,35 @@ class AdamKernel : public Kernel, public RowRule {
     return OkStatus();
   }
 
-  // Whether rows that the gradient does not list are left alone.
+  // Without lazy_mode, for moments of which the steps after a gradient soon become negligible.
   bool PrepareRows(const KernelSetup& k) override {
-    beta1_ = static_cast<T>(k.Attr<float>("beta1"));
-    beta2_ = static_cast<T>(k.Attr<float>("beta2"));
-    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-    return k.Attr<bool>("lazy_mode");
+    ReadAttrs(k);
+    if (lazy_) return true;
+    if (beta1_ < 0 || beta2_ <= 0 || beta2_ > 1 || epsilon_ <= 0) return false;
+    if (!missed_.Prepare(beta1_, std::sqrt(static_cast<double>(beta2_)), /*u_most=*/1)) return false;
+    powers1_ = std::make_unique<const Powers>(beta1_);
+    powers2_ = std::make_unique<const Powers>(beta2_);
+    return true;
   }
   void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
-    const T rate =
-        RateAt(step.Rate<T>(), beta1_ * step.Whole<T>(kBeta1Pow), beta2_ * step.Whole<T>(kBeta2Pow));
-    for (const RowOfStep& row : rows) {
-      T* const param = row.Column<T>(step, 0);
-      const MomentArrays<T> moments = InPlace(beta1_, beta2_, row.Column<T>(step, 1), row.Column<T>(step, 2));
-      const T* const grad = row.Gradient<T>();
-      if constexpr (std::is_same_v<T, float>) {
-        vec::Update(vec::AdamStep{moments.ForVectors(), rate, epsilon_, param, param}, 0,
-                    static_cast<std::size_t>(step.width), grad);
-      } else {
-        for (Dim i = 0; i < step.width; ++i) {
-          const auto [m1, m2] = moments.Move(i, grad[i]);
-          param[i] = param[i] - rate * (m1 / (std::sqrt(m2) + epsilon_));
-        }
-      }
-    }
+    const T rate = RateOf(step);
+    for (const RowOfStep& row : rows) MoveRow(step, row, rate, row.Gradient<T>());
+  }
+  std::unique_ptr<StepHistory> MakeHistory() const override {
+    return lazy_ ? nullptr : missed_.MakeHistory();
+  }
+  double NumberOf(const RowStep& step) const override { return static_cast<double>(RateOf(step)); }
+  // The divisor is sqrt(Moment2) + epsilon.
+  void CatchUp(const RowStep& step, const StepHistory& history, std::uint64_t done,
+               const RowOfStep& row) const override {
+    const auto largest_u = [&] {
+      const T* const moment2 = row.Column<T>(step, 2);
+      const double least = static_cast<double>(*std::min_element(moment2, moment2 + step.width));
+      return static_cast<double>(epsilon_) / (std::sqrt(least) + static_cast<double>(epsilon_));
+    };
+    missed_.CatchUp(
+        history, done, largest_u, [&](double rate) { MoveRow(step, row, static_cast<T>(rate), nullptr); },
+        [&](std::uint64_t missed, MissedMoments::Sums sums) { SkipSteps(step, row, missed, sums); });
   }
   void Advance(const RowStep& step) const override {
     step.Whole<T>(kBeta1Pow) = beta1_ * step.Whole<T>(kBeta1Pow);
@@ -97,6 +105,49 @@ class AdamKernel : public Kernel, public RowRule {
  private:
   static constexpr std::size_t kBeta1Pow = 0, kBeta2Pow = 1;  // among the whole states
 
+  void ReadAttrs(const KernelSetup& k) {
+    beta1_ = static_cast<T>(k.Attr<float>("beta1"));
+    beta2_ = static_cast<T>(k.Attr<float>("beta2"));
+    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+    lazy_ = k.Attr<bool>("lazy_mode");
+  }
+  T RateOf(const RowStep& step) const {
+    return RateAt(step.Rate<T>(), beta1_ * step.Whole<T>(kBeta1Pow), beta2_ * step.Whole<T>(kBeta2Pow));
+  }
+  // `grad` is null if the row has none.
+  void MoveRow(const RowStep& step, const RowOfStep& row, T rate, const T* grad) const {
+    T* const param = row.Column<T>(step, 0);
+    const MomentArrays<T> moments = InPlace(beta1_, beta2_, row.Column<T>(step, 1), row.Column<T>(step, 2));
+    if constexpr (std::is_same_v<T, float>) {
+      vec::Update(vec::AdamStep{moments.ForVectors(), rate, epsilon_, param, param}, 0,
+                  static_cast<std::size_t>(step.width), grad);
+    } else {
+      for (Dim i = 0; i < step.width; ++i) {
+        const auto [m1, m2] = moments.Move(i, grad == nullptr ? T{0} : grad[i]);
+        param[i] = param[i] - rate * (m1 / (std::sqrt(m2) + epsilon_));
+      }
+    }
+  }
+  void SkipSteps(const RowStep& step, const RowOfStep& row, std::uint64_t missed,
+                 MissedMoments::Sums sums) const {
+    T* const param = row.Column<T>(step, 0);
+    T* const moment1 = row.Column<T>(step, 1);
+    T* const moment2 = row.Column<T>(step, 2);
+    const T kept1 = static_cast<T>((*powers1_)(missed)), kept2 = static_cast<T>((*powers2_)(missed));
+    const T s0 = static_cast<T>(sums[0]), s1 = static_cast<T>(sums[1]), s2 = static_cast<T>(sums[2]),
+            s3 = static_cast<T>(sums[3]);
+    if constexpr (std::is_same_v<T, float>) {
+      vec::Update(vec::AdamMissedSteps{kept1, kept2, epsilon_, {s0, s1, s2, s3}, param, moment1, moment2},
+                  static_cast<std::size_t>(step.width));
+    } else {
+      for (Dim i = 0; i < step.width; ++i) {
+        const T divisor = std::sqrt(moment2[i]) + epsilon_, u = epsilon_ / divisor;
+        param[i] -= moment1[i] / divisor * (s0 - u * (s1 - u * (s2 - u * s3)));
+        moment1[i] *= kept1;
+        moment2[i] *= kept2;
+      }
+    }
+  }
   static T RateAt(T rate, T power1, T power2) { return rate * (std::sqrt(T{1} - power2) / (T{1} - power1)); }
   bool TakesNext(const Operand& power, const Operand& power_out) const {
     return grad_.by_rows() && power.index == power_out.index;
@@ -114,6 +165,9 @@ class AdamKernel : public Kernel, public RowRule {
   MomentOperands moments_;
   Gradient<T> grad_;
   T beta1_ = 0, beta2_ = 0, epsilon_ = 0;
+  bool lazy_ = false;
+  MissedMoments missed_;  // of a rule
+  std::unique_ptr<const Powers> powers1_, powers2_;
 };
 
 Status InferAdam(InferContext& c) {

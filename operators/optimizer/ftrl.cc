@@ -1,9 +1,12 @@
 // ftrl: follow the regularized leader; small parameters become exactly zero.
 #include <cmath>
+#include <memory>
 
 #include "framework/op/op_registry.h"
+#include "framework/op/row_rule.h"
 #include "operators/common/nan.h"
 #include "operators/optimizer/gradient.h"
+#include "operators/optimizer/missed_steps.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -20,13 +23,11 @@ ParamOut        = 0 if |LinearAccumOut| <= l1, else
 McMahan et al.: "Ad click prediction: a view from the trenches", KDD 2013.)";
 
 template <typename Device, typename T>
-class FtrlKernel : public Kernel {
+class FtrlKernel : public Kernel, public RowRule {
  public:
   Status Prepare(KernelSetup& k) override {
     k.Bind(param_, squared_, linear_, rate_, param_out_, squared_out_, linear_out_);
-    l1_ = static_cast<T>(k.Attr<float>("l1"));
-    l2_ = static_cast<T>(k.Attr<float>("l2"));
-    power_ = static_cast<T>(k.Attr<float>("lr_power"));
+    ReadAttrs(k);
     return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
@@ -38,8 +39,33 @@ class FtrlKernel : public Kernel {
     T* const param_out = k[param_out_].template Data<T>();
     T* const squared_out = k[squared_out_].template Data<T>();
     T* const linear_out = k[linear_out_].template Data<T>();
-    const T l1 = l1_, l2 = l2_, power = power_;
-    grad_.ForEach([=](std::int64_t i, T g) {
+    grad_.ForEach(Rule{l1_, l2_, power_, rate, param, squared, linear, param_out, squared_out, linear_out});
+    return OkStatus();
+  }
+
+  bool PrepareRows(const KernelSetup& k) override {
+    ReadAttrs(k);
+    return true;
+  }
+  void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
+    for (const RowOfStep& row : rows) MoveRow(step, row, step.Rate<T>(), row.Gradient<T>());
+  }
+  std::unique_ptr<StepHistory> MakeHistory() const override {
+    return std::make_unique<StepHistory>(StepHistory::Weights());
+  }
+  double NumberOf(const RowStep& step) const override { return static_cast<double>(step.Rate<T>()); }
+  // The sums stay, and the parameter follows from them and the last step's rate.
+  void CatchUp(const RowStep& step, const StepHistory& history, std::uint64_t,
+               const RowOfStep& row) const override {
+    MoveRow(step, row, static_cast<T>(history.number(history.count())), nullptr);
+  }
+
+ private:
+  struct Rule {
+    T l1, l2, power, rate;
+    const T *param, *squared, *linear;
+    T *param_out, *squared_out, *linear_out;
+    void operator()(std::int64_t i, T g) const {
       const T before = Grown(squared[i], power);
       const T squares = squared[i] + g * g;
       const T now = Grown(squares, power);
@@ -48,11 +74,20 @@ class FtrlKernel : public Kernel {
       linear_out[i] = line;
       const T pull = std::copysign(l1, line) - line;
       param_out[i] = Choose(std::abs(line) > l1, pull / (now / rate + T{2} * l2), T{0}, line);
-    });
-    return OkStatus();
+    }
+  };
+  void ReadAttrs(const KernelSetup& k) {
+    l1_ = static_cast<T>(k.Attr<float>("l1"));
+    l2_ = static_cast<T>(k.Attr<float>("l2"));
+    power_ = static_cast<T>(k.Attr<float>("lr_power"));
   }
-
- private:
+  // `grad` is null if the row has none.
+  void MoveRow(const RowStep& step, const RowOfStep& row, T rate, const T* grad) const {
+    T* const param = row.Column<T>(step, 0);
+    T* const squared = row.Column<T>(step, 1);
+    T* const linear = row.Column<T>(step, 2);
+    ForRow(step, grad, Rule{l1_, l2_, power_, rate, param, squared, linear, param, squared, linear});
+  }
   static T Grown(T squares, T power) {
     return power == T{-0.5} ? std::sqrt(squares) : std::pow(squares, -power);
   }

@@ -1,6 +1,10 @@
 // momentum: a step along a running sum of gradients, optionally with Nesterov's look-ahead.
+#include <memory>
+
 #include "framework/op/op_registry.h"
+#include "framework/op/row_rule.h"
 #include "operators/optimizer/gradient.h"
+#include "operators/optimizer/missed_steps.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -16,12 +20,11 @@ Sutskever, Martens, Dahl, Hinton: "On the importance of initialization and momen
 2013.)";
 
 template <typename Device, typename T>
-class MomentumKernel : public Kernel {
+class MomentumKernel : public Kernel, public RowRule {
  public:
   Status Prepare(KernelSetup& k) override {
     k.Bind(param_, velocity_, rows_, rate_, param_out_, velocity_out_);
-    mu_ = static_cast<T>(k.Attr<float>("mu"));
-    nesterov_ = k.Attr<bool>("use_nesterov");
+    ReadAttrs(k);
     return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
@@ -36,24 +39,75 @@ class MomentumKernel : public Kernel {
     const T rate = *k[rate_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
     T* const velocity_out = k[velocity_out_].template Data<T>();
-    const T mu = mu_;
     if (nesterov_) {
-      grad_.ForEach([=](std::int64_t i, T g) {
-        const T v = velocity[i] * mu + g;
-        velocity_out[i] = v;
-        param_out[i] = param[i] - (g + v * mu) * rate;
-      });
+      grad_.ForEach(Rule<true>{mu_, rate, param, velocity, param_out, velocity_out});
     } else {
-      grad_.ForEach([=](std::int64_t i, T g) {
-        const T v = velocity[i] * mu + g;
-        velocity_out[i] = v;
-        param_out[i] = param[i] - rate * v;
-      });
+      grad_.ForEach(Rule<false>{mu_, rate, param, velocity, param_out, velocity_out});
     }
     return OkStatus();
   }
 
+  // For a running sum that soon forgets a gradient.
+  bool PrepareRows(const KernelSetup& k) override {
+    ReadAttrs(k);
+    if (mu_ < 0 || mu_ > StepHistory::kKeptMost) return false;
+    powers_ = std::make_unique<const Powers>(mu_);
+    return true;
+  }
+  void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
+    for (const RowOfStep& row : rows) MoveRow(step, row, step.Rate<T>(), row.Gradient<T>());
+  }
+  bool StepsWithoutRows() const override { return false; }
+  std::unique_ptr<StepHistory> MakeHistory() const override {
+    return std::make_unique<StepHistory>(StepHistory::Weights{.kept = mu_, .growth = 1, .sums = 1});
+  }
+  double NumberOf(const RowStep& step) const override { return static_cast<double>(step.Rate<T>()); }
+
+  // Step j moves an element by rate_j * mu^j * velocity.
+  void CatchUp(const RowStep& step, const StepHistory& history, std::uint64_t done,
+               const RowOfStep& row) const override {
+    const std::uint64_t missed = history.count() - done;
+    if (missed <= kStepsReplayed) {
+      for (std::uint64_t i = 1; i <= missed; ++i)
+        MoveRow(step, row, static_cast<T>(history.number(done + i)), nullptr);
+      return;
+    }
+    T* const param = row.Column<T>(step, 0);
+    T* const velocity = row.Column<T>(step, 1);
+    const T sum = static_cast<T>(history.SumsAfter(done)[0] * (nesterov_ ? static_cast<double>(mu_) : 1));
+    const T kept = static_cast<T>((*powers_)(missed));
+    for (Dim i = 0; i < step.width; ++i) {
+      param[i] -= sum * velocity[i];
+      velocity[i] *= kept;
+    }
+  }
+
  private:
+  template <bool kNesterov>
+  struct Rule {
+    T mu, rate;
+    const T *param, *velocity;
+    T *param_out, *velocity_out;
+    void operator()(std::int64_t i, T g) const {
+      const T v = velocity[i] * mu + g;
+      velocity_out[i] = v;
+      param_out[i] = param[i] - (kNesterov ? (g + v * mu) * rate : rate * v);
+    }
+  };
+  void ReadAttrs(const KernelSetup& k) {
+    mu_ = static_cast<T>(k.Attr<float>("mu"));
+    nesterov_ = k.Attr<bool>("use_nesterov");
+  }
+  // `grad` is null if the row has none.
+  void MoveRow(const RowStep& step, const RowOfStep& row, T rate, const T* grad) const {
+    T* const param = row.Column<T>(step, 0);
+    T* const velocity = row.Column<T>(step, 1);
+    if (nesterov_) {
+      ForRow(step, grad, Rule<true>{mu_, rate, param, velocity, param, velocity});
+    } else {
+      ForRow(step, grad, Rule<false>{mu_, rate, param, velocity, param, velocity});
+    }
+  }
   static void Keep(KernelRun& k, const Operand& from, const Operand& to) {
     if (k[from].raw() != k[to].raw()) k[to].CopyFrom(k[from]);
   }
@@ -67,6 +121,7 @@ class MomentumKernel : public Kernel {
   Gradient<T> grad_;
   T mu_ = 0;
   bool nesterov_ = false;
+  std::unique_ptr<const Powers> powers_;  // of a rule
 };
 
 }  // namespace

@@ -1,10 +1,13 @@
 // rmsprop: a step scaled by the root of a running average of squared gradients, with momentum.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "framework/op/row_rule.h"
 #include "operators/optimizer/gradient.h"
+#include "operators/optimizer/missed_steps.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -24,14 +27,11 @@ Status InferRmsprop(InferContext& c) {
 }
 
 template <typename Device, typename T>
-class RmspropKernel : public Kernel {
+class RmspropKernel : public Kernel, public RowRule {
  public:
   Status Prepare(KernelSetup& k) override {
     k.Bind(param_, square_, mean_, moment_, rate_, param_out_, square_out_, mean_out_, moment_out_);
-    decay_ = static_cast<T>(k.Attr<float>("decay"));
-    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-    momentum_ = static_cast<T>(k.Attr<float>("momentum"));
-    centered_ = k.Attr<bool>("centered");
+    ReadAttrs(k);
     if (centered_ && (!mean_ || !mean_out_)) return k.Error("MeanGrad is needed if centered is set");
     return grad_.Prepare(k, WithoutGradient::kMoves);
   }
@@ -49,28 +49,94 @@ class RmspropKernel : public Kernel {
     if (!centered_ && mean != nullptr && mean_out != nullptr && mean != mean_out) {
       std::copy_n(mean, k[mean_].count(), mean_out);
     }
-    const T decay = decay_, epsilon = epsilon_, momentum = momentum_;
-    const bool centered = centered_;
+    const Step made = {decay_,    epsilon_,   momentum_,  rate,
+                       param,     square,     moment,     centered_ ? mean : nullptr,
+                       param_out, square_out, moment_out, mean_out};
     if constexpr (std::is_same_v<T, float>) {
-      grad_.Update(vec::RmspropStep{decay, epsilon, momentum, rate, param, square, moment,
-                                    centered ? mean : nullptr, param_out, square_out, moment_out, mean_out});
+      grad_.Update(made);
     } else {
-      grad_.ForEach([=](std::int64_t i, T g) {
-        T spread = square_out[i] = decay * square[i] + (T{1} - decay) * g * g;
-        if (centered) {
-          const T average = decay * mean[i] + (T{1} - decay) * g;
-          mean_out[i] = average;
-          spread -= average * average;
-        }
-        const T m = momentum * moment[i] + rate * g / std::sqrt(spread + epsilon);
-        moment_out[i] = m;
-        param_out[i] = param[i] - m;
-      });
+      grad_.ForEach(made);
     }
     return OkStatus();
   }
 
+  bool PrepareRows(const KernelSetup& k) override {
+    ReadAttrs(k);
+    if (epsilon_ <= 0 || momentum_ < 0 || momentum_ >= 1) return false;
+    decays_ = std::make_unique<const Powers>(decay_);
+    momenta_ = std::make_unique<const Powers>(momentum_);
+    return true;
+  }
+  void Update(const RowStep& step, std::span<const RowOfStep> rows) const override {
+    for (const RowOfStep& row : rows) MoveRow(step, row, step.Rate<T>(), row.Gradient<T>());
+  }
+  std::unique_ptr<StepHistory> MakeHistory() const override {
+    return std::make_unique<StepHistory>(StepHistory::Weights());
+  }
+
+  // Step j moves an element by momentum^j * moment, whatever the learning rate.
+  void CatchUp(const RowStep& step, const StepHistory& history, std::uint64_t done,
+               const RowOfStep& row) const override {
+    const std::uint64_t missed = history.count() - done;
+    if (missed <= kStepsReplayed) {
+      for (std::uint64_t i = 0; i < missed; ++i) MoveRow(step, row, T{0}, nullptr);
+      return;
+    }
+    const double momentum = momentum_, left = (*momenta_)(missed);
+    const T sum = static_cast<T>(momentum * (1 - left) / (1 - momentum));
+    const T kept = static_cast<T>((*decays_)(missed));
+    T* const param = row.Column<T>(step, 0);
+    T* const moment = row.Column<T>(step, 1);
+    T* const square = row.Column<T>(step, 2);
+    T* const mean = row.Column<T>(step, 3);
+    for (Dim i = 0; i < step.width; ++i) {
+      param[i] -= sum * moment[i];
+      moment[i] *= static_cast<T>(left);
+      square[i] *= kept;
+      if (centered_) mean[i] *= kept;
+    }
+  }
+
  private:
+  struct PlainStep {
+    T decay, epsilon, momentum, rate;
+    const T *param, *square, *moment, *mean;
+    T *param_out, *square_out, *moment_out, *mean_out;
+    void operator()(std::int64_t i, T g) const {
+      T spread = square_out[i] = decay * square[i] + (T{1} - decay) * g * g;
+      if (mean != nullptr) {
+        const T average = decay * mean[i] + (T{1} - decay) * g;
+        mean_out[i] = average;
+        spread -= average * average;
+      }
+      const T m = momentum * moment[i] + rate * g / std::sqrt(spread + epsilon);
+      moment_out[i] = m;
+      param_out[i] = param[i] - m;
+    }
+  };
+  using Step = std::conditional_t<std::is_same_v<T, float>, vec::RmspropStep, PlainStep>;
+
+  void ReadAttrs(const KernelSetup& k) {
+    decay_ = static_cast<T>(k.Attr<float>("decay"));
+    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+    momentum_ = static_cast<T>(k.Attr<float>("momentum"));
+    centered_ = k.Attr<bool>("centered");
+  }
+  // `grad` is null if the row has none.
+  void MoveRow(const RowStep& step, const RowOfStep& row, T rate, const T* grad) const {
+    T* const param = row.Column<T>(step, 0);
+    T* const moment = row.Column<T>(step, 1);
+    T* const square = row.Column<T>(step, 2);
+    T* const mean = row.Column<T>(step, 3);
+    const Step made = {decay_, epsilon_, momentum_, rate, param, square, moment, centered_ ? mean : nullptr,
+                       param,  square,   moment,    mean};
+    if constexpr (std::is_same_v<T, float>) {
+      vec::Update(made, 0, static_cast<std::size_t>(step.width), grad);
+    } else {
+      ForRow(step, grad, made);
+    }
+  }
+
   In<"Param"> param_;
   In<"MeanSquare"> square_;
   In<"MeanGrad"> mean_;
@@ -83,6 +149,7 @@ class RmspropKernel : public Kernel {
   Gradient<T> grad_;
   T decay_ = 0, epsilon_ = 0, momentum_ = 0;
   bool centered_ = false;
+  std::unique_ptr<const Powers> decays_, momenta_;  // of a rule
 };
 
 }  // namespace

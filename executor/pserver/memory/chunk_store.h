@@ -131,8 +131,12 @@ class ChunkStore {
   // Copies the table in portions, as it is at the first call: the call that completes the copy returns it,
   // the next starts a new one. An update in between first copies what is missing.
   std::optional<TableCopy> CopyForSave(int param);
-  // The same in one go, beside a copy in portions.
+  // A copy for a checkpoint, in one go, beside a copy in portions. Of a table whose rows may have missed
+  // updates, it has the rows as they lie, and table::RowCopy::versions among the states, and ::history among
+  // the scalars, under these names. A store made in a scope with such variables continues from them.
   TableCopy CopyTable(int param) const;
+  static std::string VersionsOf(const std::string& table) { return table + "@VERSIONS"; }
+  static std::string HistoryOf(const std::string& table) { return table + "@HISTORY"; }
   // Writes the rows of such a copy to a file, with the program's save block, and the state, if any, to
   // StateFileOf(file); from any thread, at any time.
   Status SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner, Disk& disk) const;
@@ -189,8 +193,7 @@ class ChunkStore {
   };
   struct RowUpdate {  // how rows are updated one by one
     roles::RowOptimizer optimizer;
-    std::optional<float> factor;       // multiplies the sum of the gradients
-    std::vector<std::size_t> columns;  // of the table, in the optimizer's order
+    std::optional<float> factor;  // multiplies the sum of the gradients
   };
   struct Param {
     protocol::ContractPiece piece;
@@ -217,6 +220,7 @@ class ChunkStore {
   static TableCopy CopyOf(const Param& param, table::RowCopy rows, NamedTensors scalars);
   Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_limit);
   Status AddTable(const roles::ServedParam& served);
+  Status ContinueHistory(const Param& param);
   std::optional<RowUpdate> FindRowUpdate(const roles::ServedParam& served) const;
   void NoteForSave(const std::string& name, bool written, Param& param) const;
   Param& NewParam(const roles::ServedParam& served);

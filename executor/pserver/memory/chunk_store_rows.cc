@@ -138,6 +138,8 @@ ChunkStore::TableCopy ChunkStore::CopyOf(const Param& param, table::RowCopy rows
   copy.constants = std::min(copy.scalars, param.constants.size());
   for (std::size_t state = 0; state < rows.states.size(); ++state)
     copy.state.emplace_back(param.table->name(state + 1), std::move(rows.states[state]));
+  if (rows.versions.initialized())
+    copy.state.emplace_back(VersionsOf(param.piece.name), std::move(rows.versions));
   return copy;
 }
 
@@ -157,9 +159,12 @@ std::optional<ChunkStore::TableCopy> ChunkStore::CopyForSave(int param) {
 
 ChunkStore::TableCopy ChunkStore::CopyTable(int param) const {
   const Param& saved = params_[static_cast<std::size_t>(param)];
-  table::RowCopy rows = saved.table->BeginCopy();
+  table::RowCopy rows = saved.table->BeginCopy(table::CopiedRows::kStored);
   saved.table->CopyRows(rows, saved.table->row_count());
-  return CopyOf(saved, std::move(rows), ScalarsOf(saved));
+  NamedTensors scalars = ScalarsOf(saved);
+  if (saved.table->KeepsHistory())
+    scalars.emplace(scalars.begin(), HistoryOf(saved.piece.name), std::move(rows.history));
+  return CopyOf(saved, std::move(rows), std::move(scalars));
 }
 
 // The save block has one op per table. Its file is not known to the program, so it is set in a copy here.

@@ -1,5 +1,5 @@
-// Tables sharded by id: their rows and updates. An optimizer that changes only the rows of a gradient updates
-// them one by one, where they are; the block of any other runs on columns.
+// Tables sharded by id: their rows and updates. An optimizer with a rule for rows updates those of a gradient
+// one by one, where they are; the block of any other runs on columns.
 #include <algorithm>
 #include <new>
 
@@ -33,14 +33,33 @@ Status ChunkStore::AddTable(const roles::ServedParam& served) {
   PENSTOCK_ASSIGN_OR_RETURN(RowTable table, RowTable::Make(served.param.shape, columns, layout));
   param.table = std::make_unique<RowTable>(std::move(table));
   if (param.row_update) {
-    for (const std::string& name : param.row_update->optimizer.columns) {
+    RowUpdate& update = *param.row_update;
+    std::vector<std::size_t> used;
+    for (const std::string& name : update.optimizer.columns) {
       const auto named = [&](const RowTable::ColumnSource& column) { return column.name == name; };
       const auto at = std::find_if(columns.begin(), columns.end(), named);
-      param.row_update->columns.push_back(static_cast<std::size_t>(at - columns.begin()));
+      used.push_back(static_cast<std::size_t>(at - columns.begin()));
     }
+    param.table->UseRule(update.optimizer.rule, used);
   }
+  PENSTOCK_RETURN_IF_ERROR(ContinueHistory(param));
   PENSTOCK_RETURN_IF_ERROR(AddPolicy(served, *chunk));
   param.chunks.push_back(std::move(chunk));
+  return OkStatus();
+}
+
+// Takes over from the scope what a checkpoint says of updates that rows missed.
+Status ChunkStore::ContinueHistory(const Param& param) {
+  const std::string& name = param.piece.name;
+  Variable* const versions = scope_.Find(VersionsOf(name));
+  Variable* const history = scope_.Find(HistoryOf(name));
+  if (versions == nullptr || history == nullptr || !versions->initialized()) return OkStatus();
+  const SelectedRows& rows = versions->As<SelectedRows>();
+  if (rows.rows != scope_.Find(name)->As<SelectedRows>().rows)
+    return InvalidArgument("E-server-shape", VersionsOf(name), " lists other rows than ", name);
+  PENSTOCK_RETURN_IF_ERROR(param.table->Continue(rows.value, history->As<Tensor>()));
+  versions->Clear();
+  history->Clear();
   return OkStatus();
 }
 
@@ -52,7 +71,8 @@ std::optional<ChunkStore::RowUpdate> ChunkStore::FindRowUpdate(const roles::Serv
   const std::optional<MergePlan> merge = FindMerge(program_, served.block, served.grads);
   if (!merge || merge->output != optimizer.grad || IsShared(merge->output)) return std::nullopt;
   const auto replaced = [&](const OpEntry& entry) {
-    return entry.id == optimizer.op || std::ranges::find(merge->replaces, entry.id) != merge->replaces.end();
+    return std::ranges::find(optimizer.replaces, entry.id) != optimizer.replaces.end() ||
+           std::ranges::find(merge->replaces, entry.id) != merge->replaces.end();
   };
   if (!std::ranges::all_of(program_.block(served.block).ops(), replaced)) return std::nullopt;
   for (const std::string& name : optimizer.columns) {
@@ -61,7 +81,7 @@ std::optional<ChunkStore::RowUpdate> ChunkStore::FindRowUpdate(const roles::Serv
     if (rows == nullptr || !rows->value.initialized() || rows->value.dtype() != served.param.dtype)
       return std::nullopt;
   }
-  return RowUpdate{.optimizer = optimizer, .factor = merge->factor, .columns = {}};
+  return RowUpdate{.optimizer = optimizer, .factor = merge->factor};
 }
 
 Status ChunkStore::NoMemoryFor(const Param& param) const {
@@ -101,12 +121,7 @@ Status ChunkStore::UpdateRows(const Param& param, const Chunk& chunk) const {
   std::vector<SelectedRows*> gradients;
   for (const auto& grad : chunk.grads) gradients.push_back(&grad->As<SelectedRows>());
   try {
-    param.table->Update({.gradients = gradients,
-                         .factor = update.factor,
-                         .rule = *update.optimizer.rule,
-                         .columns = update.columns,
-                         .rate = rate,
-                         .whole = whole});
+    param.table->Update({.gradients = gradients, .factor = update.factor, .rate = rate, .whole = whole});
   } catch (const std::bad_alloc&) {
     return NoMemoryFor(param);
   }

@@ -24,6 +24,23 @@ class Rule : public RowRule {
   void Advance(const RowStep& step) const override { step.Whole<float>(0) += 1; }
 };
 
+// Each step also subtracts its rate from the first column of rows that the gradient does not list.
+class MovingRule : public Rule {
+ public:
+  bool StepsWithoutRows() const override { return false; }
+  std::unique_ptr<StepHistory> MakeHistory() const override {
+    return std::make_unique<StepHistory>(StepHistory::Weights());
+  }
+  double NumberOf(const RowStep& step) const override { return static_cast<double>(step.Rate<float>()); }
+  void CatchUp(const RowStep& step, const StepHistory& history, std::uint64_t done,
+               const RowOfStep& row) const override {
+    for (std::uint64_t missed = done + 1; missed <= history.count(); ++missed) {
+      for (Dim i = 0; i < step.width; ++i)
+        row.Column<float>(step, 0)[i] -= static_cast<float>(history.number(missed));
+    }
+  }
+};
+
 // Row r is r + 0.5 everywhere.
 class Halves : public RowStart {
  public:
@@ -39,22 +56,22 @@ struct Table {
     values.As<SelectedRows>().start = std::make_shared<Halves>();
   }
   RowTable Make() const {
-    return RowTable::Make({1000, 2}, {{"t", &values}, {"sum", &sums}}, RowTable::Layout::kRows).value();
+    RowTable table =
+        RowTable::Make({1000, 2}, {{"t", &values}, {"sum", &sums}}, RowTable::Layout::kRows).value();
+    table.UseRule(rule, {0, 1});
+    return table;
   }
   void Update(RowTable& table, std::vector<SelectedRows> gradients, std::optional<float> factor = {}) {
     std::vector<SelectedRows*> pointers;
     for (SelectedRows& gradient : gradients) pointers.push_back(&gradient);
-    const std::vector<std::size_t> columns = {0, 1};
     std::byte* const whole[] = {reinterpret_cast<std::byte*>(&steps)};
     table.Update({.gradients = pointers,
                   .factor = factor,
-                  .rule = rule,
-                  .columns = columns,
                   .rate = reinterpret_cast<const std::byte*>(&rate),
                   .whole = whole});
   }
   mutable Variable values, sums;
-  Rule rule;
+  std::shared_ptr<const RowRule> rule = std::make_shared<Rule>();
   float rate = 0.5f, steps = 0;
 };
 
@@ -136,6 +153,79 @@ TEST(RowUpdates, CopiesInPortionsAreTheRowsByAscendingId) {
   EXPECT_EQ(copy.states[0].Data<float>()[5], 1);
   made.Update(table, {Gradient({10}, {1, 1})});
   EXPECT_EQ(copy.rows.value.Data<float>()[0], 9.5f) << "it stays as it is";
+}
+
+struct MovingTable : Table {
+  MovingTable() { rule = std::make_shared<MovingRule>(); }
+  void Update(RowTable& table, float with_rate, const std::vector<std::int64_t>& ids) {
+    rate = with_rate;
+    Table::Update(table, {Gradient(ids, std::vector<float>(ids.size() * 2, 1))});
+  }
+};
+
+float Stored(const RowTable& table, std::size_t place) {
+  RowCopy copy = table.BeginCopy(CopiedRows::kStored);
+  table.CopyRows(copy, table.row_count());
+  return copy.rows.value.Data<float>()[2 * place];
+}
+
+TEST(MissedRowUpdates, AreInWhatIsReadButNotStored) {
+  MovingTable made;
+  RowTable table = made.Make();
+  made.Update(table, 1, {3, 5});
+  made.Update(table, 0.25f, {5});
+  made.Update(table, 0.125f, {5});
+  EXPECT_EQ(Read(table, {3, 5, 9}), (std::vector<float>{2.125f, 2.125f, 4.125f, 4.125f, 9.5f, 9.5f}));
+  EXPECT_EQ(Stored(table, 0), 2.5f);
+  RowCopy copy = table.BeginCopy();
+  EXPECT_TRUE(table.CopyRows(copy, 2));
+  EXPECT_EQ(copy.rows.value.Data<float>()[0], 2.125f);
+  EXPECT_FALSE(copy.versions.initialized());
+  EXPECT_EQ(Stored(table, 0), 2.5f) << "reads and copies change no row";
+  made.Update(table, 2, {3, 9});
+  EXPECT_EQ(Stored(table, 0), 0.125f) << "what it missed, then its gradient";
+  EXPECT_EQ(Stored(table, 2), 7.5f) << "a new row has missed nothing";
+}
+
+TEST(MissedRowUpdates, AGradientWithoutRowsIsNoneIfTheRuleSaysSo) {
+  MovingTable made;
+  RowTable table = made.Make();
+  made.Update(table, 1, {3});
+  made.Update(table, 1, {});
+  EXPECT_EQ(Read(table, {3}), (std::vector<float>{2.5f, 2.5f}));
+  EXPECT_EQ(made.steps, 1);
+}
+
+TEST(MissedRowUpdates, ContinueFromACopyOfWhatIsStored) {
+  MovingTable made;
+  RowTable table = made.Make();
+  made.Update(table, 1, {8, 3});
+  made.Update(table, 0.25f, {3});
+  RowCopy copy = table.BeginCopy(CopiedRows::kStored);
+  ASSERT_TRUE(table.CopyRows(copy, 2));
+  EXPECT_EQ(copy.versions.Data<std::int64_t>()[1], 1);
+  MovingTable again;
+  again.values.As<SelectedRows>().rows = copy.rows.rows;
+  again.values.As<SelectedRows>().value = copy.rows.value;
+  again.sums.As<SelectedRows>().rows = copy.rows.rows;
+  again.sums.As<SelectedRows>().value = copy.states[0];
+  RowTable continued = again.Make();
+  ASSERT_TRUE(continued.Continue(copy.versions, copy.history).ok());
+  for (RowTable* each : {&table, &continued}) made.Update(*each, 0.125f, {3});
+  EXPECT_EQ(Read(continued, {8, 3}), Read(table, {8, 3}));
+  EXPECT_EQ(Read(continued, {8})[0], 8.5f - 1 - 0.25f - 0.125f);
+
+  Tensor later = copy.versions.Clone();
+  later.Data<std::int64_t>()[1] = 3;
+  RowTable other = again.Make();
+  EXPECT_EQ(other.Continue(later, copy.history).message(),
+            "t has 2 rows; one has 3 updates, and the table 2");
+  EXPECT_EQ(
+      other.Continue(copy.versions, copy.versions).message(),
+      "t has 2 rows; the updates that they have are given as i64[2, 1], those of the table as i64[2, 1]");
+  Table plain;
+  EXPECT_EQ(plain.Make().Continue(Tensor(DType::kInt64, {0, 1}), copy.history).message(),
+            "t has 0 rows; its optimizer does not continue updates that rows missed");
 }
 
 TEST(RowUpdates, TheOrderOfRowsDoesNotMatter) {

@@ -1,7 +1,9 @@
 // Measures the row store of tables sharded by id with batches of 13,312 ids on one thread: rows of 16 floats,
 // ids with Zipf's distribution (exponent 1.05). RowStore looks up rows, or updates them by one gradient with
-// sgd or adam, where ids that occur several times are added up first. RowMap does the same with
-// absl::flat_hash_map, whose slots contain the rows, but adds nothing up. All rows are stored before.
+// sgd or adam, where ids that occur several times are added up first; a step looks them up and updates them.
+// Adam has lazy_mode, except in adam_whole and step_whole, where a row first gets the steps that it missed;
+// `uniform`: all ids are as frequent. RowMap does the same with absl::flat_hash_map, whose slots contain the
+// rows, but adds nothing up. All rows are stored before.
 #include <absl/container/flat_hash_map.h>
 #include <benchmark/benchmark.h>
 
@@ -49,10 +51,11 @@ std::int64_t WordOf(std::int64_t rank) {
 
 class Batches {
  public:
-  explicit Batches(std::int64_t rows) : ids_(kBatchIds * kBatches) {
+  Batches(std::int64_t rows, bool uniform) : ids_(kBatchIds * kBatches) {
     std::mt19937_64 random(1);
     Zipf zipf(static_cast<double>(rows));
-    std::generate(ids_.begin(), ids_.end(), [&] { return WordOf(zipf.Draw(random)); });
+    const auto any = [&] { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rows)); };
+    std::generate(ids_.begin(), ids_.end(), [&] { return WordOf(uniform ? any() : zipf.Draw(random)); });
   }
   std::span<const std::int64_t> Next() {
     return std::span(ids_).subspan(kBatchIds * (next_++ % kBatches), kBatchIds);
@@ -72,15 +75,17 @@ double ResidentBytes() {
 
 class StoredTable {
  public:
-  StoredTable(std::int64_t rows, const char* optimizer, std::size_t columns)
-      : rule_(RowRuleOf(*AllOps().Find(optimizer), Op(optimizer).Set("lazy_mode", true), DType::kFp32)) {
+  StoredTable(std::int64_t rows, const char* optimizer, std::size_t columns, bool lazy) {
     std::vector<table::RowTable::ColumnSource> sources;
+    std::vector<std::size_t> used;
     for (std::size_t i = 0; i < columns; ++i) {
       variables_[i].As<SelectedRows>().value = Tensor(DType::kFp32, {0, kFloats});
       sources.push_back({"column", &variables_[i]});
-      columns_.push_back(i);
+      used.push_back(i);
     }
     table_ = Must(table::RowTable::Make({rows, kFloats}, sources, table::RowTable::Layout::kRows));
+    const Op op = Op(optimizer).Set("lazy_mode", lazy);
+    table_->UseRule(RowRuleOf(*AllOps().Find(optimizer), op, DType::kFp32), used);
     gradient_.value = Tensor(DType::kFp32, {kBatchIds, kFloats});
     for (std::int64_t row = 0; row < rows; row += kBatchIds) {
       gradient_.rows.clear();
@@ -100,16 +105,11 @@ class StoredTable {
     SelectedRows* const gradients[] = {&gradient_};
     std::byte* const whole[] = {reinterpret_cast<std::byte*>(&powers_[0]),
                                 reinterpret_cast<std::byte*>(&powers_[1])};
-    table_->Update({.gradients = gradients,
-                    .rule = *rule_,
-                    .columns = columns_,
-                    .rate = reinterpret_cast<const std::byte*>(&rate_),
-                    .whole = whole});
+    table_->Update(
+        {.gradients = gradients, .rate = reinterpret_cast<const std::byte*>(&rate_), .whole = whole});
   }
 
-  const std::shared_ptr<const RowRule> rule_;
   std::array<Variable, 3> variables_;
-  std::vector<std::size_t> columns_;
   std::optional<table::RowTable> table_;
   SelectedRows gradient_;
   std::array<float, 2> powers_ = {0.9f, 0.999f};
@@ -123,14 +123,23 @@ void Report(benchmark::State& state, double bytes, std::size_t columns) {
       bytes / (static_cast<double>(state.range(0)) * static_cast<double>(columns * kFloats * sizeof(float)));
 }
 
-void RowStore(benchmark::State& state, const char* optimizer, std::size_t columns, bool updates) {
+struct StoreCase {
+  const char* optimizer = "adam";
+  std::size_t columns = 3;
+  bool lookups = false, updates = true, lazy = true, uniform = false;
+};
+
+void RowStore(benchmark::State& state, const StoreCase& run) {
   const double before = ResidentBytes();
-  StoredTable table(state.range(0), optimizer, columns);
+  StoredTable table(state.range(0), run.optimizer, run.columns, run.lazy);
   const double bytes = ResidentBytes() - before;
-  Batches batches(state.range(0));
-  for ([[maybe_unused]] const auto i : state)
-    updates ? table.Update(batches.Next()) : table.Lookup(batches.Next());
-  Report(state, bytes, columns);
+  Batches batches(state.range(0), run.uniform);
+  for ([[maybe_unused]] const auto i : state) {
+    const std::span<const std::int64_t> ids = batches.Next();
+    if (run.lookups) table.Lookup(ids);
+    if (run.updates) table.Update(ids);
+  }
+  Report(state, bytes, run.columns);
 }
 
 void RowMap(benchmark::State& state, bool updates) {
@@ -141,7 +150,7 @@ void RowMap(benchmark::State& state, bool updates) {
   absl::flat_hash_map<std::int64_t, Values> map;
   for (std::int64_t row = 0; row < state.range(0); ++row) map[WordOf(row)] = Values();
   const double bytes = ResidentBytes() - before;
-  Batches batches(state.range(0));
+  Batches batches(state.range(0), false);
   std::vector<Values> gradient(kBatchIds);
   const float rate = 0.01f;
   for ([[maybe_unused]] const auto i : state) {
@@ -163,9 +172,23 @@ void RowMap(benchmark::State& state, bool updates) {
 void TableRows(benchmark::internal::Benchmark* bench) {
   bench->ArgName("rows")->Arg(100'000)->Arg(1'000'000)->Arg(10'000'000)->Unit(benchmark::kMicrosecond);
 }
-BENCHMARK_CAPTURE(RowStore, lookup, "sgd", 1, false)->Apply(TableRows);
-BENCHMARK_CAPTURE(RowStore, sgd, "sgd", 1, true)->Apply(TableRows);
-BENCHMARK_CAPTURE(RowStore, adam, "adam", 3, true)->Apply(TableRows);
+constexpr StoreCase kLookup = {.optimizer = "sgd", .columns = 1, .lookups = true, .updates = false};
+constexpr StoreCase kSgd = {.optimizer = "sgd", .columns = 1};
+constexpr StoreCase kAdam, kAdamWhole = {.lazy = false}, kAdamUniform = {.uniform = true},
+                           kAdamWholeUniform = {.lazy = false, .uniform = true};
+constexpr StoreCase kStep = {.lookups = true}, kStepWhole = {.lookups = true, .lazy = false},
+                    kStepUniform = {.lookups = true, .uniform = true},
+                    kStepWholeUniform = {.lookups = true, .lazy = false, .uniform = true};
+BENCHMARK_CAPTURE(RowStore, lookup, kLookup)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, sgd, kSgd)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, adam, kAdam)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, adam_whole, kAdamWhole)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, adam_uniform, kAdamUniform)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, adam_whole_uniform, kAdamWholeUniform)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, step, kStep)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, step_whole, kStepWhole)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, step_uniform, kStepUniform)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowStore, step_whole_uniform, kStepWholeUniform)->Apply(TableRows);
 BENCHMARK_CAPTURE(RowMap, lookup, false)->Apply(TableRows);
 BENCHMARK_CAPTURE(RowMap, sgd, true)->Apply(TableRows);
 

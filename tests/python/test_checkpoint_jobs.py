@@ -14,8 +14,8 @@ from penstock import _penstock
 WAIT_S = 120
 
 # Trains sys.argv[1] steps and saves what it has in sys.argv[2]. DIES_AT: trainer 1 kills itself in that step of the
-# first start, once there is a whole checkpoint. SHARDED: the table is sharded by id. PROGRAM: the file to which
-# trainer 0 writes the main program.
+# first start, once there is a whole checkpoint. SHARDED: the table is sharded by id; then, without LAZY, rows miss
+# updates. PROGRAM: the file to which trainer 0 writes the main program.
 SCRIPT = """
     import os, signal, sys, time
     import numpy as np
@@ -33,7 +33,7 @@ SCRIPT = """
     output = fluid.layers.fc([fluid.layers.fc(x, 512, act='tanh', param_attr='w'), word, frozen], 1)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
     rate = fluid.layers.exponential_decay(0.01, 2, 0.9, staircase=True)
-    fluid.optimizer.Adam(rate, lazy_mode='SHARDED' in os.environ).minimize(loss)
+    fluid.optimizer.Adam(rate, lazy_mode='LAZY' in os.environ).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
     trainer = os.environ['TRAINING_ROLE'] == 'TRAINER'
     index = int(os.environ.get('PADDLE_TRAINER_ID', 0))
@@ -111,7 +111,9 @@ def checkpoints(folder):
     return ("--checkpoint_dir", folder, "--checkpoint_steps", 5)
 
 
-@pytest.mark.parametrize("environment", [{}, {"SHARDED": "1"}], ids=["sliced", "sharded"])
+@pytest.mark.parametrize(
+    "environment", [{}, {"SHARDED": "1"}, {"SHARDED": "1", "LAZY": "1"}], ids=["sliced", "sharded", "lazy"]
+)
 def test_a_job_that_was_killed_continues_with_the_bytes_of_one_that_was_not(tmp_path, environment):
     code, said = launch(tmp_path, 10, "straight", options=checkpoints("whole"), **environment)
     assert code == 0, said

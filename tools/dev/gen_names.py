@@ -74,7 +74,9 @@ def _import(source, rows):
     """Returns the statements, of one line each where names are short, that import rows of one source."""
     names = []
     for row in sorted(rows, key=lambda row: _order(row.name)):
-        names.append(f"{row.source.partition(':')[2] or row.name} as {row.name}")
+        there = row.source.partition(":")[2] or row.name
+        exported = "all" in row.words and there == row.name  # others are exported to type checkers by `as`
+        names.append(there if exported else f"{there} as {row.name}")
     head = f"from penstock.{source} import " if source else "from penstock import "
     width = WIDTH - len(INDENT) - len(head)
     lines = textwrap.wrap(", ".join(one.replace(" ", "\0") for one in names), width, break_long_words=False)

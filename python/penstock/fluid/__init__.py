@@ -15,65 +15,45 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._penstock import LoDTensor as LoDTensor, LoDTensorArray as LoDTensorArray, Scope as Scope
-    from penstock._src.base.flags import get_flags as get_flags, set_flags as set_flags
-    from penstock._src.data.feeder import DataFeeder as DataFeeder
-    from penstock._src.dataset.data_feed_desc import DataFeedDesc as DataFeedDesc
-    from penstock._src.dataset.dataset import DatasetFactory as DatasetFactory, QueueDataset as QueueDataset
-    from penstock._src.dataset.in_memory import InMemoryDataset as InMemoryDataset
-    from penstock._src.executor.build_options import BuildStrategy as BuildStrategy
-    from penstock._src.executor.build_options import ExecutionStrategy as ExecutionStrategy
-    from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
-    from penstock._src.executor.executor import Executor as Executor
-    from penstock._src.executor.parallel_executor import ParallelExecutor as ParallelExecutor
-    from penstock._src.executor.scopes import global_scope as global_scope, scope_guard as scope_guard
-    from penstock._src.imperative.framework_names import ComplexVariable as ComplexVariable
-    from penstock._src.imperative.package import disable_dygraph as disable_dygraph
-    from penstock._src.imperative.package import disable_imperative as disable_imperative
-    from penstock._src.imperative.package import enable_dygraph as enable_dygraph
-    from penstock._src.imperative.package import enable_imperative as enable_imperative
-    from penstock._src.io.program_state import load as load, load_program_state as load_program_state, save as save
-    from penstock._src.io.program_state import set_program_state as set_program_state
-    from penstock._src.ir.core import Tensor as Tensor
-    from penstock._src.ir.fluid_version import in_dygraph_mode as in_dygraph_mode, load_op_library as load_op_library
-    from penstock._src.ir.fluid_version import require_version as require_version
-    from penstock._src.ir.framework import default_main_program as default_main_program
-    from penstock._src.ir.framework import default_startup_program as default_startup_program
-    from penstock._src.ir.framework import device_guard as device_guard, name_scope as name_scope
-    from penstock._src.ir.framework import program_guard as program_guard
-    from penstock._src.ir.lod_tensor import create_lod_tensor as create_lod_tensor
-    from penstock._src.ir.lod_tensor import create_random_int_lodtensor as create_random_int_lodtensor
-    from penstock._src.ir.places import cpu_places as cpu_places, cuda_pinned_places as cuda_pinned_places
-    from penstock._src.ir.places import cuda_places as cuda_places
-    from penstock._src.ir.program import Program as Program
-    from penstock._src.ir.types import CPUPlace as CPUPlace, CUDAPinnedPlace as CUDAPinnedPlace
-    from penstock._src.ir.types import CUDAPlace as CUDAPlace, is_compiled_with_cuda as is_compiled_with_cuda
-    from penstock._src.ir.variable import Parameter as Parameter, Variable as Variable
-    from penstock._src.layers.input import embedding as embedding, one_hot as one_hot
-    from penstock._src.optimizer.backward import gradients as gradients
-    from penstock._src.parameters.initializer import NumpyArrayInitializer as NumpyArrayInitializer
-    from penstock._src.parameters.param_attr import ParamAttr as ParamAttr, WeightNormParamAttr as WeightNormParamAttr
-    from penstock._src.transpile.config import DistributeTranspilerConfig as DistributeTranspilerConfig
-    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
-    from penstock._src.transpile.memory_optimization import memory_optimize as memory_optimize
-    from penstock._src.transpile.memory_optimization import release_memory as release_memory
-    from penstock.fluid import annotations as annotations, average as average, backward as backward, clip as clip
-    from penstock.fluid import communicator as communicator, compiler as compiler, contrib as contrib, core as core
-    from penstock.fluid import data_feed_desc as data_feed_desc, data_feeder as data_feeder, dataset as dataset
-    from penstock.fluid import debugger as debugger, default_scope_funcs as default_scope_funcs
-    from penstock.fluid import device_worker as device_worker, distribute_lookup_table as distribute_lookup_table
-    from penstock.fluid import dygraph as dygraph, evaluator as evaluator, executor as executor
-    from penstock.fluid import framework as framework, graphviz as graphviz, incubate as incubate
-    from penstock.fluid import initializer as initializer, input as input, install_check as install_check, io as io
-    from penstock.fluid import layer_helper as layer_helper, layer_helper_base as layer_helper_base, layers as layers
-    from penstock.fluid import lod_tensor as lod_tensor, log_helper as log_helper, metrics as metrics
-    from penstock.fluid import net_drawer as net_drawer, nets as nets, op as op, optimizer as optimizer
-    from penstock.fluid import parallel_executor as parallel_executor, param_attr as param_attr, profiler as profiler
-    from penstock.fluid import proto as proto, reader as reader, regularizer as regularizer
-    from penstock.fluid import trainer_desc as trainer_desc, trainer_factory as trainer_factory
-    from penstock.fluid import transpiler as transpiler, unique_name as unique_name
-    from penstock.fluid import wrapped_decorator as wrapped_decorator
-    from penstock.fluid.data import data as data
+    from penstock._penstock import LoDTensor, LoDTensorArray, Scope
+    from penstock._src.base.flags import get_flags, set_flags
+    from penstock._src.data.feeder import DataFeeder
+    from penstock._src.dataset.data_feed_desc import DataFeedDesc
+    from penstock._src.dataset.dataset import DatasetFactory, QueueDataset
+    from penstock._src.dataset.in_memory import InMemoryDataset
+    from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
+    from penstock._src.executor.compiler import CompiledProgram
+    from penstock._src.executor.executor import Executor
+    from penstock._src.executor.parallel_executor import ParallelExecutor
+    from penstock._src.executor.scopes import global_scope, scope_guard
+    from penstock._src.imperative.framework_names import ComplexVariable
+    from penstock._src.imperative.package import disable_dygraph, disable_imperative, enable_dygraph
+    from penstock._src.imperative.package import enable_imperative
+    from penstock._src.io.program_state import load, load_program_state, save, set_program_state
+    from penstock._src.ir.core import Tensor
+    from penstock._src.ir.fluid_version import in_dygraph_mode, load_op_library, require_version
+    from penstock._src.ir.framework import default_main_program, default_startup_program, device_guard, name_scope
+    from penstock._src.ir.framework import program_guard
+    from penstock._src.ir.lod_tensor import create_lod_tensor, create_random_int_lodtensor
+    from penstock._src.ir.places import cpu_places, cuda_pinned_places, cuda_places
+    from penstock._src.ir.program import Program
+    from penstock._src.ir.types import CPUPlace, CUDAPinnedPlace, CUDAPlace, is_compiled_with_cuda
+    from penstock._src.ir.variable import Parameter, Variable
+    from penstock._src.layers.input import embedding, one_hot
+    from penstock._src.optimizer.backward import gradients
+    from penstock._src.parameters.initializer import NumpyArrayInitializer
+    from penstock._src.parameters.param_attr import ParamAttr, WeightNormParamAttr
+    from penstock._src.transpile.config import DistributeTranspilerConfig
+    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
+    from penstock._src.transpile.memory_optimization import memory_optimize, release_memory
+    from penstock.fluid import annotations, average, backward, clip, communicator, compiler, contrib, core
+    from penstock.fluid import data_feed_desc, data_feeder, dataset, debugger, default_scope_funcs, device_worker
+    from penstock.fluid import distribute_lookup_table, dygraph, evaluator, executor, framework, graphviz, incubate
+    from penstock.fluid import initializer, input, install_check, io, layer_helper, layer_helper_base, layers
+    from penstock.fluid import lod_tensor, log_helper, metrics, net_drawer, nets, op, optimizer, parallel_executor
+    from penstock.fluid import param_attr, profiler, proto as proto, reader, regularizer, trainer_desc
+    from penstock.fluid import trainer_factory, transpiler, unique_name, wrapped_decorator
+    from penstock.fluid.data import data
 
 __all__ = [
     'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'ComplexVariable', 'DataFeedDesc',

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.base.annotations import deprecated as deprecated
+    from penstock._src.base.annotations import deprecated
 
 __all__ = ['deprecated']
 

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.metrics.average import WeightedAverage as WeightedAverage
+    from penstock._src.metrics.average import WeightedAverage
 
 __all__ = ['WeightedAverage']
 

@@ -9,14 +9,11 @@ set_gradient_clip() is the older interface: it marks parameters, whose gradients
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.optimizer.clip import GradientClipBase as GradientClipBase
-    from penstock._src.optimizer.clip import GradientClipByGlobalNorm as GradientClipByGlobalNorm
-    from penstock._src.optimizer.clip import GradientClipByNorm as GradientClipByNorm
-    from penstock._src.optimizer.clip import GradientClipByValue as GradientClipByValue
-    from penstock._src.optimizer.clip import append_gradient_clip_ops as append_gradient_clip_ops
-    from penstock._src.optimizer.clip import set_gradient_clip as set_gradient_clip
-    from penstock._src.optimizer.error_clip import BaseErrorClipAttr as BaseErrorClipAttr
-    from penstock._src.optimizer.error_clip import ErrorClipByValue as ErrorClipByValue, clip_errors as clip_errors
+    from penstock._src.optimizer.clip import GradientClipBase as GradientClipBase, GradientClipByGlobalNorm
+    from penstock._src.optimizer.clip import GradientClipByNorm, GradientClipByValue
+    from penstock._src.optimizer.clip import append_gradient_clip_ops as append_gradient_clip_ops, set_gradient_clip
+    from penstock._src.optimizer.error_clip import BaseErrorClipAttr as BaseErrorClipAttr, ErrorClipByValue
+    from penstock._src.optimizer.error_clip import clip_errors as clip_errors
     from penstock._src.optimizer.error_clip import error_clip_callback as error_clip_callback
     from penstock.fluid import framework as framework
 

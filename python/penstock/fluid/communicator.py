@@ -5,7 +5,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.ir.program import Program as Program
-    from penstock._src.transpile.communicator import Communicator as Communicator
+    from penstock._src.transpile.communicator import Communicator
     from penstock._src.transpile.config import DistributedMode as DistributedMode
 
 __all__ = ['Communicator']

@@ -6,9 +6,8 @@ between trainers."""
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.executor.build_options import BuildStrategy as BuildStrategy
-    from penstock._src.executor.build_options import ExecutionStrategy as ExecutionStrategy
-    from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
+    from penstock._src.executor.build_options import BuildStrategy, ExecutionStrategy
+    from penstock._src.executor.compiler import CompiledProgram
     from penstock.fluid import core as core, framework as framework
 
 __all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']

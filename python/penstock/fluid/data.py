@@ -5,7 +5,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.layers.helper import LayerHelper as LayerHelper
-    from penstock._src.layers.placeholder import data as data
+    from penstock._src.layers.placeholder import data
 
 __all__ = ['data']
 

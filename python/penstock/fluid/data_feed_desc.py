@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.dataset.data_feed_desc import DataFeedDesc as DataFeedDesc
+    from penstock._src.dataset.data_feed_desc import DataFeedDesc
 
 __all__ = ['DataFeedDesc']
 

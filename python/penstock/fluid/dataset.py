@@ -18,10 +18,9 @@ incubate.data_generator writes such lines.
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.dataset.dataset import DatasetFactory as DatasetFactory
-    from penstock._src.dataset.dataset import FileInstantDataset as FileInstantDataset, QueueDataset as QueueDataset
+    from penstock._src.dataset.dataset import DatasetFactory, FileInstantDataset as FileInstantDataset, QueueDataset
     from penstock._src.dataset.dataset_base import DatasetBase as DatasetBase
-    from penstock._src.dataset.in_memory import InMemoryDataset as InMemoryDataset
+    from penstock._src.dataset.in_memory import InMemoryDataset
 
 __all__ = ['DatasetFactory', 'InMemoryDataset', 'QueueDataset']
 

@@ -4,9 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.debug.debugger import draw_block_graphviz as draw_block_graphviz
-    from penstock._src.debug.debugger import pprint_block_codes as pprint_block_codes
-    from penstock._src.debug.debugger import pprint_program_codes as pprint_program_codes
+    from penstock._src.debug.debugger import draw_block_graphviz, pprint_block_codes, pprint_program_codes
     from penstock._src.ir.program_text import op_to_code as op_to_code, variable_to_code as variable_to_code
 
 __all__ = ['draw_block_graphviz', 'pprint_block_codes', 'pprint_program_codes']

@@ -4,10 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.executor.scope_functions import enter_local_scope as enter_local_scope, find_var as find_var
-    from penstock._src.executor.scope_functions import get_cur_scope as get_cur_scope
-    from penstock._src.executor.scope_functions import leave_local_scope as leave_local_scope
-    from penstock._src.executor.scope_functions import scoped_function as scoped_function, var as var
+    from penstock._src.executor.scope_functions import enter_local_scope, find_var, get_cur_scope, leave_local_scope
+    from penstock._src.executor.scope_functions import scoped_function, var
 
 __all__ = ['enter_local_scope', 'find_var', 'get_cur_scope', 'leave_local_scope', 'scoped_function', 'var']
 

@@ -5,10 +5,8 @@ this by the program itself; here the settings are kept to be read again."""
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.executor.device_worker import DOWNPOUR as DOWNPOUR, NO_PSLIB as NO_PSLIB
-    from penstock._src.executor.device_worker import DeviceWorker as DeviceWorker
-    from penstock._src.executor.device_worker import DeviceWorkerFactory as DeviceWorkerFactory, Hogwild as Hogwild
-    from penstock._src.executor.device_worker import Section as Section
+    from penstock._src.executor.device_worker import DOWNPOUR as DOWNPOUR, NO_PSLIB as NO_PSLIB, DeviceWorker
+    from penstock._src.executor.device_worker import DeviceWorkerFactory, Hogwild, Section
     from penstock._src.ir.program import Program as Program
 
 __all__ = ['DeviceWorker', 'DeviceWorkerFactory', 'Hogwild', 'Section']

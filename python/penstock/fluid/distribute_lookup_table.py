@@ -4,13 +4,9 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.transpile.lookup_table import find_distributed_lookup_table as find_distributed_lookup_table
-    from penstock._src.transpile.lookup_table import (
-        find_distributed_lookup_table_inputs as find_distributed_lookup_table_inputs,
-    )
-    from penstock._src.transpile.lookup_table import (
-        find_distributed_lookup_table_outputs as find_distributed_lookup_table_outputs,
-    )
+    from penstock._src.transpile.lookup_table import find_distributed_lookup_table
+    from penstock._src.transpile.lookup_table import find_distributed_lookup_table_inputs
+    from penstock._src.transpile.lookup_table import find_distributed_lookup_table_outputs
 
 __all__ = [
     'find_distributed_lookup_table', 'find_distributed_lookup_table_inputs', 'find_distributed_lookup_table_outputs',

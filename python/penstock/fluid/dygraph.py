@@ -7,11 +7,8 @@ Its names can be imported, because scripts import them beside those for programs
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.imperative.package import Env as Env, ParallelEnv as ParallelEnv
-    from penstock._src.imperative.package import disable_dygraph as disable_dygraph
-    from penstock._src.imperative.package import disable_imperative as disable_imperative
-    from penstock._src.imperative.package import enable_dygraph as enable_dygraph
-    from penstock._src.imperative.package import enable_imperative as enable_imperative, enabled as enabled
+    from penstock._src.imperative.package import Env, ParallelEnv, disable_dygraph, disable_imperative
+    from penstock._src.imperative.package import enable_dygraph, enable_imperative, enabled
 
 __all__ = [
     'Env', 'ParallelEnv', 'disable_dygraph', 'disable_imperative', 'enable_dygraph', 'enable_imperative', 'enabled',

@@ -8,9 +8,8 @@ if facade.TYPE_CHECKING:
     from penstock._src.ir.framework import program_guard as program_guard
     from penstock._src.ir.program import Program as Program
     from penstock._src.layers.helper import LayerHelper as LayerHelper
-    from penstock._src.metrics.detection_map import DetectionMAP as DetectionMAP
-    from penstock._src.metrics.evaluator import ChunkEvaluator as ChunkEvaluator, EditDistance as EditDistance
-    from penstock._src.metrics.evaluator import Evaluator as Evaluator
+    from penstock._src.metrics.detection_map import DetectionMAP
+    from penstock._src.metrics.evaluator import ChunkEvaluator, EditDistance, Evaluator as Evaluator
     from penstock.fluid import layers as layers, unique_name as unique_name
 
 __all__ = ['ChunkEvaluator', 'DetectionMAP', 'EditDistance']

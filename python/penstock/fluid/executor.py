@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.executor.executor import Executor as Executor
+    from penstock._src.executor.executor import Executor
     from penstock._src.executor.feed_checks import check_feed_shape_type as check_feed_shape_type
     from penstock._src.executor.feed_checks import dimension_is_compatible_with as dimension_is_compatible_with
     from penstock._src.executor.feed_checks import dtype_is_compatible_with as dtype_is_compatible_with
@@ -14,7 +14,7 @@ if facade.TYPE_CHECKING:
     from penstock._src.executor.fetches import _as_lodtensor as _as_lodtensor, _fetch_var as _fetch_var
     from penstock._src.executor.fetches import array_kind as array_kind, as_numpy as as_numpy
     from penstock._src.executor.fetches import empties_are_vectors as empties_are_vectors
-    from penstock._src.executor.scopes import global_scope as global_scope, scope_guard as scope_guard
+    from penstock._src.executor.scopes import global_scope, scope_guard
     from penstock._src.ir.operator import Operator as Operator
     from penstock._src.ir.program import Program as Program
     from penstock._src.ir.variable import Variable as Variable

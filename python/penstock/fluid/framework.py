@@ -9,36 +9,32 @@ parameter's regularizer, are kept in Python, in Program._parameter_attrs.
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.base.flags import get_flags as get_flags, set_flags as set_flags
-    from penstock._src.imperative.framework_names import ComplexVariable as ComplexVariable, ParamBase as ParamBase
+    from penstock._src.base.flags import get_flags, set_flags
+    from penstock._src.imperative.framework_names import ComplexVariable, ParamBase as ParamBase
     from penstock._src.imperative.framework_names import _dygraph_tracer as _dygraph_tracer
     from penstock._src.imperative.framework_names import dygraph_not_support as dygraph_not_support
     from penstock._src.imperative.framework_names import dygraph_only as dygraph_only
-    from penstock._src.ir.block import Block as Block
+    from penstock._src.ir.block import Block
     from penstock._src.ir.fluid_version import EMPTY_VAR_NAME as EMPTY_VAR_NAME, FLUID_VERSION as FLUID_VERSION
     from penstock._src.ir.fluid_version import GRAD_VAR_SUFFIX as GRAD_VAR_SUFFIX, TEMP_VAR_NAME as TEMP_VAR_NAME
     from penstock._src.ir.fluid_version import ZERO_VAR_SUFFIX as ZERO_VAR_SUFFIX, api_version as api_version
     from penstock._src.ir.fluid_version import convert_np_dtype_to_dtype_ as convert_np_dtype_to_dtype_
-    from penstock._src.ir.fluid_version import in_dygraph_mode as in_dygraph_mode, load_op_library as load_op_library
-    from penstock._src.ir.fluid_version import require_version as require_version
-    from penstock._src.ir.framework import _get_var as _get_var, default_main_program as default_main_program
-    from penstock._src.ir.framework import default_startup_program as default_startup_program
-    from penstock._src.ir.framework import device_guard as device_guard, name_scope as name_scope
-    from penstock._src.ir.framework import program_guard as program_guard, switch_main_program as switch_main_program
+    from penstock._src.ir.fluid_version import in_dygraph_mode, load_op_library, require_version
+    from penstock._src.ir.framework import _get_var as _get_var, default_main_program, default_startup_program
+    from penstock._src.ir.framework import device_guard, name_scope, program_guard
+    from penstock._src.ir.framework import switch_main_program as switch_main_program
     from penstock._src.ir.framework import switch_startup_program as switch_startup_program
     from penstock._src.ir.graph import generate_control_dev_var_name as generate_control_dev_var_name
     from penstock._src.ir.graph_nodes import IrNode as IrNode, IrOpNode as IrOpNode, IrVarNode as IrVarNode
     from penstock._src.ir.name_scope import NameScope as NameScope
-    from penstock._src.ir.op_protos import OpProtoHolder as OpProtoHolder
+    from penstock._src.ir.op_protos import OpProtoHolder
     from penstock._src.ir.op_scope import _name_scopes as _name_scopes, name_scopes as name_scopes
-    from penstock._src.ir.operator import Operator as Operator
-    from penstock._src.ir.places import cpu_places as cpu_places, cuda_pinned_places as cuda_pinned_places
-    from penstock._src.ir.places import cuda_places as cuda_places
-    from penstock._src.ir.program import IrGraph as IrGraph, OpRole as OpRole, Program as Program
+    from penstock._src.ir.operator import Operator
+    from penstock._src.ir.places import cpu_places, cuda_pinned_places, cuda_places
+    from penstock._src.ir.program import IrGraph as IrGraph, OpRole as OpRole, Program
     from penstock._src.ir.registry import get_all_op_protos as get_all_op_protos
-    from penstock._src.ir.types import dtype_is_floating as dtype_is_floating
-    from penstock._src.ir.types import is_compiled_with_cuda as is_compiled_with_cuda
-    from penstock._src.ir.variable import Parameter as Parameter, Variable as Variable, grad_var_name as grad_var_name
+    from penstock._src.ir.types import dtype_is_floating as dtype_is_floating, is_compiled_with_cuda
+    from penstock._src.ir.variable import Parameter, Variable, grad_var_name
     from penstock.fluid import core as core
 
 __all__ = [

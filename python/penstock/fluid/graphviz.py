@@ -4,10 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.ir.graphviz import Edge as Edge, Graph as Graph
-    from penstock._src.ir.graphviz import GraphPreviewGenerator as GraphPreviewGenerator, Node as Node, Rank as Rank
-    from penstock._src.ir.graphviz import crepr as crepr, shutil as shutil, subprocess as subprocess
-    from penstock._src.ir.graphviz import webbrowser as webbrowser
+    from penstock._src.ir.graphviz import Edge, Graph, GraphPreviewGenerator, Node, Rank, crepr, shutil as shutil
+    from penstock._src.ir.graphviz import subprocess as subprocess, webbrowser as webbrowser
 
 __all__ = ['Edge', 'Graph', 'GraphPreviewGenerator', 'Node', 'Rank', 'crepr']
 

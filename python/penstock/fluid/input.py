@@ -6,7 +6,7 @@ from penstock._src.names import facade
 if facade.TYPE_CHECKING:
     from penstock._src.ir.variable import Variable as Variable
     from penstock._src.layers.helper import LayerHelper as LayerHelper
-    from penstock._src.layers.input import embedding as embedding, one_hot as one_hot
+    from penstock._src.layers.input import embedding, one_hot
 
 __all__ = ['embedding', 'one_hot']
 

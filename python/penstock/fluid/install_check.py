@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.install_check import _train_a_step as _train_a_step, run_check as run_check
+    from penstock._src.contrib.install_check import _train_a_step as _train_a_step, run_check
     from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
     from penstock._src.executor.executor import Executor as Executor
     from penstock._src.executor.scopes import scope_guard as scope_guard

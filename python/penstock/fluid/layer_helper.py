@@ -4,8 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.layers.helper import LayerHelper as LayerHelper, describe as describe
-    from penstock._src.layers.helper import require_name as require_name, require_variables as require_variables
+    from penstock._src.layers.helper import LayerHelper, describe as describe, require_name as require_name
+    from penstock._src.layers.helper import require_variables as require_variables
     from penstock._src.layers.helper_base import LayerHelperBase as LayerHelperBase
     from penstock._src.parameters.initializer import Constant as Constant
     from penstock._src.parameters.param_attr import ParamAttr as ParamAttr

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.layers.helper_base import LayerHelperBase as LayerHelperBase
+    from penstock._src.layers.helper_base import LayerHelperBase
     from penstock._src.parameters.param_attr import ParamAttr as ParamAttr, WeightNormParamAttr as WeightNormParamAttr
 
 __all__ = ['LayerHelperBase']

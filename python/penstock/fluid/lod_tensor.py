@@ -4,8 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.ir.lod_tensor import create_lod_tensor as create_lod_tensor
-    from penstock._src.ir.lod_tensor import create_random_int_lodtensor as create_random_int_lodtensor
+    from penstock._src.ir.lod_tensor import create_lod_tensor, create_random_int_lodtensor
     from penstock.fluid import core as core
 
 __all__ = ['create_lod_tensor', 'create_random_int_lodtensor']

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.base.log_helper import get_logger as get_logger
+    from penstock._src.base.log_helper import get_logger
 
 __all__ = ['get_logger']
 

@@ -11,12 +11,11 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.metrics.auc import Auc as Auc
-    from penstock._src.metrics.detection_map import DetectionMAP as DetectionMAP
-    from penstock._src.metrics.metric_base import MetricBase as MetricBase
-    from penstock._src.metrics.metrics import Accuracy as Accuracy, CompositeMetric as CompositeMetric
-    from penstock._src.metrics.metrics import Precision as Precision, Recall as Recall
-    from penstock._src.metrics.sequence_metrics import ChunkEvaluator as ChunkEvaluator, EditDistance as EditDistance
+    from penstock._src.metrics.auc import Auc
+    from penstock._src.metrics.detection_map import DetectionMAP
+    from penstock._src.metrics.metric_base import MetricBase
+    from penstock._src.metrics.metrics import Accuracy, CompositeMetric, Precision, Recall
+    from penstock._src.metrics.sequence_metrics import ChunkEvaluator, EditDistance
 
 __all__ = [
     'Accuracy', 'Auc', 'ChunkEvaluator', 'CompositeMetric', 'DetectionMAP', 'EditDistance', 'MetricBase', 'Precision',

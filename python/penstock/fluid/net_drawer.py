@@ -5,7 +5,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.debug.debugger import draw_block_graphviz as draw_block_graphviz
-    from penstock._src.debug.net_drawer import draw_graph as draw_graph
+    from penstock._src.debug.net_drawer import draw_graph
 
 __all__ = ['draw_graph']
 

@@ -4,10 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.layers.nets import glu as glu, img_conv_group as img_conv_group
-    from penstock._src.layers.nets import scaled_dot_product_attention as scaled_dot_product_attention
-    from penstock._src.layers.nets import sequence_conv_pool as sequence_conv_pool
-    from penstock._src.layers.nets import simple_img_conv_pool as simple_img_conv_pool
+    from penstock._src.layers.nets import glu, img_conv_group, scaled_dot_product_attention, sequence_conv_pool
+    from penstock._src.layers.nets import simple_img_conv_pool
     from penstock.fluid import layers as layers
 
 __all__ = ['glu', 'img_conv_group', 'scaled_dot_product_attention', 'sequence_conv_pool', 'simple_img_conv_pool']

@@ -4,10 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.executor.single_op import DynamicRecurrentOp as DynamicRecurrentOp
-    from penstock._src.executor.single_op import OpDescCreationMethod as OpDescCreationMethod, Operator as Operator
-    from penstock._src.executor.single_op import OperatorFactory as OperatorFactory
-    from penstock._src.executor.single_op import get_all_op_protos as get_all_op_protos
+    from penstock._src.executor.single_op import DynamicRecurrentOp as DynamicRecurrentOp, OpDescCreationMethod
+    from penstock._src.executor.single_op import Operator, OperatorFactory, get_all_op_protos
     from penstock.fluid.proto import framework_pb2 as framework_pb2
 
 __all__ = ['OpDescCreationMethod', 'Operator', 'OperatorFactory', 'get_all_op_protos']

@@ -14,9 +14,7 @@ launcher) has the same times, and what is sent and awaited besides.
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.debug.profiler import cuda_profiler as cuda_profiler, profiler as profiler
-    from penstock._src.debug.profiler import reset_profiler as reset_profiler, start_profiler as start_profiler
-    from penstock._src.debug.profiler import stop_profiler as stop_profiler
+    from penstock._src.debug.profiler import cuda_profiler, profiler, reset_profiler, start_profiler, stop_profiler
 
 __all__ = ['cuda_profiler', 'profiler', 'reset_profiler', 'start_profiler', 'stop_profiler']
 

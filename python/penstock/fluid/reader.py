@@ -21,8 +21,8 @@ from penstock._src.names import facade
 if facade.TYPE_CHECKING:
     from penstock._src.data.feeder import DataFeeder as DataFeeder
     from penstock._src.data.generator_loader import DataLoaderBase as DataLoaderBase
-    from penstock._src.data.generator_loader import GeneratorLoader as GeneratorLoader, PyReader as PyReader
-    from penstock._src.data.reader import DataLoader as DataLoader, default_collate_fn as default_collate_fn
+    from penstock._src.data.generator_loader import GeneratorLoader as GeneratorLoader, PyReader
+    from penstock._src.data.reader import DataLoader, default_collate_fn
     from penstock._src.data.reader import keep_data_loader_order as keep_data_loader_order
     from penstock._src.dataset.loader import DatasetLoader as DatasetLoader
     from penstock._src.ir.variable import Variable as Variable

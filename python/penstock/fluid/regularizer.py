@@ -4,8 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.parameters.regularizer import L1Decay as L1Decay, L1DecayRegularizer as L1DecayRegularizer
-    from penstock._src.parameters.regularizer import L2Decay as L2Decay, L2DecayRegularizer as L2DecayRegularizer
+    from penstock._src.parameters.regularizer import L1Decay, L1DecayRegularizer, L2Decay, L2DecayRegularizer
     from penstock._src.parameters.regularizer import WeightDecayRegularizer as WeightDecayRegularizer
     from penstock._src.parameters.regularizer import append_regularization_ops as append_regularization_ops
     from penstock._src.parameters.regularizer import regularizers_in as regularizers_in

@@ -7,7 +7,7 @@ from penstock._src.names import facade
 if facade.TYPE_CHECKING:
     from penstock._src.executor.trainer_desc import DistMultiTrainer as DistMultiTrainer
     from penstock._src.executor.trainer_desc import MultiTrainer as MultiTrainer, PipelineTrainer as PipelineTrainer
-    from penstock._src.executor.trainer_desc import TrainerDesc as TrainerDesc
+    from penstock._src.executor.trainer_desc import TrainerDesc
 
 __all__ = ['TrainerDesc']
 

@@ -5,8 +5,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.executor.fetch_handler import FetchHandler as FetchHandler
-    from penstock._src.executor.trainer_factory import FetchHandlerMonitor as FetchHandlerMonitor
-    from penstock._src.executor.trainer_factory import TrainerFactory as TrainerFactory
+    from penstock._src.executor.trainer_factory import FetchHandlerMonitor, TrainerFactory
     from penstock._src.ir.variable import Variable as Variable
 
 __all__ = ['FetchHandlerMonitor', 'TrainerFactory']

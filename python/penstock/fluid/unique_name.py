@@ -5,9 +5,9 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.ir.unique_name import UniqueNameGenerator as UniqueNameGenerator, generate as generate
+    from penstock._src.ir.unique_name import UniqueNameGenerator as UniqueNameGenerator, generate
     from penstock._src.ir.unique_name import generate_with_ignorable_key as generate_with_ignorable_key
-    from penstock._src.ir.unique_name import generator as generator, guard as guard, switch as switch
+    from penstock._src.ir.unique_name import generator as generator, guard, switch
 
 __all__ = ['generate', 'guard', 'switch']
 

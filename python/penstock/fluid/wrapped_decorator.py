@@ -4,8 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.base.wrapped_decorator import signature_safe_contextmanager as signature_safe_contextmanager
-    from penstock._src.base.wrapped_decorator import wrap_decorator as wrap_decorator
+    from penstock._src.base.wrapped_decorator import signature_safe_contextmanager, wrap_decorator
 
 __all__ = ['signature_safe_contextmanager', 'wrap_decorator']
 

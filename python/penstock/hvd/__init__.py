@@ -35,47 +35,29 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._penstock import PeerError as HorovodInternalError
-    from penstock._src.hvd.allgather import allgather as allgather, allgather_async as allgather_async
-    from penstock._src.hvd.allgather import grouped_allgather as grouped_allgather
-    from penstock._src.hvd.allgather import grouped_allgather_async as grouped_allgather_async
-    from penstock._src.hvd.allreduce import allreduce as allreduce, allreduce_ as allreduce_
-    from penstock._src.hvd.allreduce import allreduce_async as allreduce_async, allreduce_async_ as allreduce_async_
-    from penstock._src.hvd.allreduce import grouped_allreduce as grouped_allreduce
-    from penstock._src.hvd.allreduce import grouped_allreduce_ as grouped_allreduce_
-    from penstock._src.hvd.allreduce import grouped_allreduce_async as grouped_allreduce_async
-    from penstock._src.hvd.allreduce import grouped_allreduce_async_ as grouped_allreduce_async_
-    from penstock._src.hvd.alltoall import alltoall as alltoall, alltoall_async as alltoall_async
-    from penstock._src.hvd.broadcast import barrier as barrier, broadcast as broadcast, broadcast_ as broadcast_
-    from penstock._src.hvd.broadcast import broadcast_async as broadcast_async, broadcast_async_ as broadcast_async_
-    from penstock._src.hvd.built import ccl_built as ccl_built, cuda_built as cuda_built, ddl_built as ddl_built
-    from penstock._src.hvd.built import gloo_built as gloo_built, gloo_enabled as gloo_enabled
-    from penstock._src.hvd.built import mpi_built as mpi_built, mpi_enabled as mpi_enabled
-    from penstock._src.hvd.built import mpi_threads_supported as mpi_threads_supported, nccl_built as nccl_built
-    from penstock._src.hvd.built import rocm_built as rocm_built
-    from penstock._src.hvd.compression import Compression as Compression
-    from penstock._src.hvd.handles import poll as poll, synchronize as synchronize
-    from penstock._src.hvd.job import cross_rank as cross_rank, cross_size as cross_size
-    from penstock._src.hvd.job import is_homogeneous as is_homogeneous, is_initialized as is_initialized
-    from penstock._src.hvd.job import local_rank as local_rank, local_size as local_size, rank as rank, size as size
-    from penstock._src.hvd.joining import join as join
-    from penstock._src.hvd.learning_rate import scale_learning_rate as scale_learning_rate
-    from penstock._src.hvd.learning_rate import warmup_learning_rate as warmup_learning_rate
-    from penstock._src.hvd.membership import init as init, shutdown as shutdown
-    from penstock._src.hvd.objects import allgather_object as allgather_object, broadcast_object as broadcast_object
-    from penstock._src.hvd.operations import Adasum as Adasum, Average as Average, Max as Max, Min as Min
-    from penstock._src.hvd.operations import Product as Product, Sum as Sum
-    from penstock._src.hvd.process_sets import ProcessSet as ProcessSet, add_process_set as add_process_set
-    from penstock._src.hvd.process_sets import global_process_set as global_process_set
-    from penstock._src.hvd.process_sets import remove_process_set as remove_process_set
-    from penstock._src.hvd.programs import DistributedOptimizer as DistributedOptimizer
-    from penstock._src.hvd.programs import broadcast_optimizer_state as broadcast_optimizer_state
-    from penstock._src.hvd.programs import broadcast_parameters as broadcast_parameters
-    from penstock._src.hvd.reducescatter import grouped_reducescatter as grouped_reducescatter
-    from penstock._src.hvd.reducescatter import grouped_reducescatter_async as grouped_reducescatter_async
-    from penstock._src.hvd.reducescatter import reducescatter as reducescatter
-    from penstock._src.hvd.reducescatter import reducescatter_async as reducescatter_async
-    from penstock._src.hvd.timeline import start_timeline as start_timeline, stop_timeline as stop_timeline
-    from penstock.hvd import elastic as elastic
+    from penstock._src.hvd.allgather import allgather, allgather_async, grouped_allgather, grouped_allgather_async
+    from penstock._src.hvd.allreduce import allreduce, allreduce_, allreduce_async, allreduce_async_
+    from penstock._src.hvd.allreduce import grouped_allreduce, grouped_allreduce_, grouped_allreduce_async
+    from penstock._src.hvd.allreduce import grouped_allreduce_async_
+    from penstock._src.hvd.alltoall import alltoall, alltoall_async
+    from penstock._src.hvd.broadcast import barrier, broadcast, broadcast_, broadcast_async, broadcast_async_
+    from penstock._src.hvd.built import ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built
+    from penstock._src.hvd.built import mpi_enabled, mpi_threads_supported, nccl_built, rocm_built
+    from penstock._src.hvd.compression import Compression
+    from penstock._src.hvd.handles import poll, synchronize
+    from penstock._src.hvd.job import cross_rank, cross_size, is_homogeneous, is_initialized, local_rank, local_size
+    from penstock._src.hvd.job import rank, size
+    from penstock._src.hvd.joining import join
+    from penstock._src.hvd.learning_rate import scale_learning_rate, warmup_learning_rate
+    from penstock._src.hvd.membership import init, shutdown
+    from penstock._src.hvd.objects import allgather_object, broadcast_object
+    from penstock._src.hvd.operations import Adasum, Average, Max, Min, Product, Sum
+    from penstock._src.hvd.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+    from penstock._src.hvd.programs import DistributedOptimizer, broadcast_optimizer_state, broadcast_parameters
+    from penstock._src.hvd.reducescatter import grouped_reducescatter, grouped_reducescatter_async, reducescatter
+    from penstock._src.hvd.reducescatter import reducescatter_async
+    from penstock._src.hvd.timeline import start_timeline, stop_timeline
+    from penstock.hvd import elastic
 
 __all__ = [
     'Adasum', 'Average', 'Compression', 'DistributedOptimizer', 'HorovodInternalError', 'Max', 'Min', 'ProcessSet',

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.hvd.compression import Compression as Compression
+    from penstock._src.hvd.compression import Compression
 
 __all__ = ['Compression']
 

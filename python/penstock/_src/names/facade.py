@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING as TYPE_CHECKING
 
 from penstock._src.base.bad_arguments import guard_modules
 from penstock._src.base.errors import suggestion

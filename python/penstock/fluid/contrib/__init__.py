@@ -4,16 +4,14 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.memory_usage import memory_usage as memory_usage
-    from penstock._src.contrib.model_stat import summary as summary
-    from penstock._src.contrib.op_frequency import op_freq_statistic as op_freq_statistic
-    from penstock._src.contrib.quantize import QuantizeTranspiler as QuantizeTranspiler
-    from penstock._src.data.distributed_reader import distributed_batch_reader as distributed_batch_reader
-    from penstock._src.optimizer.decoupled_weight_decay import (
-        extend_with_decoupled_weight_decay as extend_with_decoupled_weight_decay,
-    )
-    from penstock.fluid.contrib import decoder as decoder, extend_optimizer as extend_optimizer, layers as layers
-    from penstock.fluid.contrib import memory_usage_calc as memory_usage_calc, mixed_precision as mixed_precision
+    from penstock._src.contrib.memory_usage import memory_usage
+    from penstock._src.contrib.model_stat import summary
+    from penstock._src.contrib.op_frequency import op_freq_statistic
+    from penstock._src.contrib.quantize import QuantizeTranspiler
+    from penstock._src.data.distributed_reader import distributed_batch_reader
+    from penstock._src.optimizer.decoupled_weight_decay import extend_with_decoupled_weight_decay
+    from penstock.fluid.contrib import decoder as decoder, extend_optimizer as extend_optimizer, layers
+    from penstock.fluid.contrib import memory_usage_calc as memory_usage_calc, mixed_precision
     from penstock.fluid.contrib import model_stat as model_stat, op_frequence as op_frequence, quantize as quantize
     from penstock.fluid.contrib import reader as reader, slim as slim, utils as utils
     from penstock.fluid.contrib.layers import *

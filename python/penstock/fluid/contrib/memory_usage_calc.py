@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.memory_usage import memory_usage as memory_usage
+    from penstock._src.contrib.memory_usage import memory_usage
     from penstock._src.ir.program import Program as Program
 
 __all__ = ['memory_usage']

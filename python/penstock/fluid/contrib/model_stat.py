@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.model_stat import summary as summary
+    from penstock._src.contrib.model_stat import summary
 
 __all__ = ['summary']
 

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.quantize import QuantizeTranspiler as QuantizeTranspiler, __path__ as __path__
+    from penstock._src.contrib.quantize import QuantizeTranspiler, __path__ as __path__
 
 __all__ = ['QuantizeTranspiler']
 

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock.fluid.incubate import data_generator as data_generator, fleet as fleet
+    from penstock.fluid.incubate import data_generator, fleet
 
 __all__ = ['data_generator', 'fleet']
 

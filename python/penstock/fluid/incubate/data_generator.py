@@ -13,9 +13,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.data.generator import DataGenerator as DataGenerator
-    from penstock._src.data.generator import MultiSlotDataGenerator as MultiSlotDataGenerator
-    from penstock._src.data.generator import MultiSlotStringDataGenerator as MultiSlotStringDataGenerator
+    from penstock._src.data.generator import DataGenerator as DataGenerator, MultiSlotDataGenerator
+    from penstock._src.data.generator import MultiSlotStringDataGenerator
 
 __all__ = ['MultiSlotDataGenerator', 'MultiSlotStringDataGenerator']
 

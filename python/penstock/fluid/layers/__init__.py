@@ -4,32 +4,25 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.data.py_reader import create_py_reader_by_data as create_py_reader_by_data, data as data
-    from penstock._src.data.py_reader import double_buffer as double_buffer, load as load, py_reader as py_reader
-    from penstock._src.data.py_reader import read_file as read_file
-    from penstock._src.layers.beam_search_decoder import BeamSearchDecoder as BeamSearchDecoder
-    from penstock._src.layers.beam_search_ops import beam_search as beam_search
-    from penstock._src.layers.beam_search_ops import beam_search_decode as beam_search_decode
-    from penstock._src.layers.decode_helpers import DecodeHelper as DecodeHelper
-    from penstock._src.layers.decode_helpers import GreedyEmbeddingHelper as GreedyEmbeddingHelper
-    from penstock._src.layers.decode_helpers import SampleEmbeddingHelper as SampleEmbeddingHelper
-    from penstock._src.layers.decode_helpers import TrainingHelper as TrainingHelper
-    from penstock._src.layers.decoders import BasicDecoder as BasicDecoder, Decoder as Decoder
-    from penstock._src.layers.decoders import dynamic_decode as dynamic_decode
-    from penstock._src.layers.distributions import Categorical as Categorical, Normal as Normal, Uniform as Uniform
-    from penstock._src.layers.metric import accuracy as accuracy, auc as auc
-    from penstock._src.layers.multivariate_normal import MultivariateNormalDiag as MultivariateNormalDiag
-    from penstock._src.layers.recurrent import dynamic_gru as dynamic_gru, dynamic_lstm as dynamic_lstm
-    from penstock._src.layers.recurrent import dynamic_lstmp as dynamic_lstmp, lstm as lstm
-    from penstock._src.layers.recurrent_steps import gru_unit as gru_unit, lstm_unit as lstm_unit
-    from penstock._src.layers.rnn_cells import GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell
+    from penstock._src.data.py_reader import create_py_reader_by_data, data, double_buffer, load, py_reader, read_file
+    from penstock._src.layers.beam_search_decoder import BeamSearchDecoder
+    from penstock._src.layers.beam_search_ops import beam_search, beam_search_decode
+    from penstock._src.layers.decode_helpers import DecodeHelper, GreedyEmbeddingHelper, SampleEmbeddingHelper
+    from penstock._src.layers.decode_helpers import TrainingHelper
+    from penstock._src.layers.decoders import BasicDecoder, Decoder, dynamic_decode
+    from penstock._src.layers.distributions import Categorical, Normal, Uniform
+    from penstock._src.layers.metric import accuracy, auc
+    from penstock._src.layers.multivariate_normal import MultivariateNormalDiag
+    from penstock._src.layers.recurrent import dynamic_gru, dynamic_lstm, dynamic_lstmp, lstm
+    from penstock._src.layers.recurrent_steps import gru_unit, lstm_unit
+    from penstock._src.layers.rnn_cells import GRUCell, LSTMCell, RNNCell
     from penstock.fluid.layers import collective as collective, control_flow as control_flow, detection as detection
     from penstock.fluid.layers import device as device, distributions as distributions, io as io
     from penstock.fluid.layers import layer_function_generator as layer_function_generator
     from penstock.fluid.layers import learning_rate_scheduler as learning_rate_scheduler, loss as loss
     from penstock.fluid.layers import math_op_patch as math_op_patch, metric_op as metric_op, nn as nn, ops as ops
     from penstock.fluid.layers import sequence_lod as sequence_lod, tensor as tensor, utils as utils
-    from penstock.fluid.layers.rnn import rnn as rnn
+    from penstock.fluid.layers.rnn import rnn
     from penstock.fluid.layers.control_flow import *
     from penstock.fluid.layers.detection import *
     from penstock.fluid.layers.learning_rate_scheduler import *

@@ -9,7 +9,7 @@ if facade.TYPE_CHECKING:
     from penstock._src.layers.collective import _c_broadcast as _c_broadcast, _c_reducescatter as _c_reducescatter
     from penstock._src.layers.collective import _c_sync_calc_stream as _c_sync_calc_stream
     from penstock._src.layers.collective import _c_sync_comm_stream as _c_sync_comm_stream
-    from penstock._src.layers.helper import LayerHelper as LayerHelper
+    from penstock._src.layers.helper import LayerHelper
     from penstock.fluid import unique_name as unique_name
 
 __all__ = ['LayerHelper']

@@ -5,32 +5,26 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.ir.variable import Variable as Variable
-    from penstock._src.layers.comparison import equal as equal, greater_equal as greater_equal
-    from penstock._src.layers.comparison import greater_than as greater_than, increment as increment
-    from penstock._src.layers.comparison import is_empty as is_empty, less_equal as less_equal
-    from penstock._src.layers.comparison import less_than as less_than, not_equal as not_equal
-    from penstock._src.layers.control_flow import Print as Print, Switch as Switch, case as case, cond as cond
-    from penstock._src.layers.control_flow import select_input as select_input, select_output as select_output
-    from penstock._src.layers.control_flow import switch_case as switch_case
+    from penstock._src.layers.comparison import equal, greater_equal, greater_than, increment, is_empty, less_equal
+    from penstock._src.layers.comparison import less_than, not_equal
+    from penstock._src.layers.control_flow import Print, Switch, case, cond, select_input as select_input
+    from penstock._src.layers.control_flow import select_output as select_output, switch_case
     from penstock._src.layers.control_flow_blocks import BlockGuard as BlockGuard
     from penstock._src.layers.control_flow_blocks import ConditionalBlock as ConditionalBlock
     from penstock._src.layers.control_flow_blocks import ConditionalBlockGuard as ConditionalBlockGuard
-    from penstock._src.layers.dynamic_rnn import DynamicRNN as DynamicRNN
+    from penstock._src.layers.dynamic_rnn import DynamicRNN
     from penstock._src.layers.helper import LayerHelper as LayerHelper
-    from penstock._src.layers.if_else import IfElse as IfElse
-    from penstock._src.layers.loops import While as While, WhileGuard as WhileGuard, while_loop as while_loop
-    from penstock._src.layers.static_rnn import StaticRNN as StaticRNN, StaticRNNMemoryLink as StaticRNNMemoryLink
-    from penstock._src.layers.tensor_array import array_length as array_length, array_read as array_read
-    from penstock._src.layers.tensor_array import array_to_lod_tensor as array_to_lod_tensor
-    from penstock._src.layers.tensor_array import array_write as array_write, create_array as create_array
-    from penstock._src.layers.tensor_array import lod_rank_table as lod_rank_table
+    from penstock._src.layers.if_else import IfElse
+    from penstock._src.layers.loops import While, WhileGuard as WhileGuard, while_loop
+    from penstock._src.layers.static_rnn import StaticRNN, StaticRNNMemoryLink as StaticRNNMemoryLink
+    from penstock._src.layers.tensor_array import array_length, array_read
+    from penstock._src.layers.tensor_array import array_to_lod_tensor as array_to_lod_tensor, array_write
+    from penstock._src.layers.tensor_array import create_array, lod_rank_table as lod_rank_table
     from penstock._src.layers.tensor_array import lod_tensor_to_array as lod_tensor_to_array
     from penstock._src.layers.tensor_array import max_sequence_len as max_sequence_len
-    from penstock._src.layers.tensor_array import merge_lod_tensor as merge_lod_tensor
-    from penstock._src.layers.tensor_array import reorder_lod_tensor_by_rank as reorder_lod_tensor_by_rank
+    from penstock._src.layers.tensor_array import merge_lod_tensor as merge_lod_tensor, reorder_lod_tensor_by_rank
     from penstock._src.layers.tensor_array import shrink_memory as shrink_memory
-    from penstock._src.layers.tensor_array import split_lod_tensor as split_lod_tensor
-    from penstock._src.layers.tensor_array import tensor_array_to_tensor as tensor_array_to_tensor
+    from penstock._src.layers.tensor_array import split_lod_tensor as split_lod_tensor, tensor_array_to_tensor
 
 __all__ = [
     'DynamicRNN', 'IfElse', 'Print', 'StaticRNN', 'Switch', 'While', 'array_length', 'array_read', 'array_write',

@@ -4,30 +4,19 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.layers.detection_boxes import box_clip as box_clip, box_coder as box_coder
-    from penstock._src.layers.detection_boxes import box_decoder_and_assign as box_decoder_and_assign
-    from penstock._src.layers.detection_boxes import iou_similarity as iou_similarity
-    from penstock._src.layers.detection_boxes import polygon_box_transform as polygon_box_transform
-    from penstock._src.layers.detection_boxes import yolo_box as yolo_box
+    from penstock._src.layers.detection_boxes import box_clip, box_coder, box_decoder_and_assign, iou_similarity
+    from penstock._src.layers.detection_boxes import polygon_box_transform, yolo_box
     from penstock._src.layers.detection_metrics import detection_map as detection_map
-    from penstock._src.layers.detection_nms import locality_aware_nms as locality_aware_nms, matrix_nms as matrix_nms
-    from penstock._src.layers.detection_nms import multiclass_nms as multiclass_nms
-    from penstock._src.layers.detection_priors import anchor_generator as anchor_generator
-    from penstock._src.layers.detection_priors import density_prior_box as density_prior_box
-    from penstock._src.layers.detection_priors import multi_box_head as multi_box_head, prior_box as prior_box
-    from penstock._src.layers.detection_results import detection_output as detection_output
-    from penstock._src.layers.detection_results import generate_proposals as generate_proposals
-    from penstock._src.layers.detection_results import retinanet_detection_output as retinanet_detection_output
-    from penstock._src.layers.detection_targets import bipartite_match as bipartite_match
-    from penstock._src.layers.detection_targets import sigmoid_focal_loss as sigmoid_focal_loss, ssd_loss as ssd_loss
-    from penstock._src.layers.detection_targets import target_assign as target_assign, yolov3_loss as yolov3_loss
-    from penstock._src.layers.feature_pyramid import collect_fpn_proposals as collect_fpn_proposals
-    from penstock._src.layers.feature_pyramid import distribute_fpn_proposals as distribute_fpn_proposals
-    from penstock._src.layers.rcnn_targets import generate_mask_labels as generate_mask_labels
-    from penstock._src.layers.rcnn_targets import generate_proposal_labels as generate_proposal_labels
-    from penstock._src.layers.rcnn_targets import retinanet_target_assign as retinanet_target_assign
-    from penstock._src.layers.rcnn_targets import rpn_target_assign as rpn_target_assign
-    from penstock._src.layers.roi import roi_perspective_transform as roi_perspective_transform
+    from penstock._src.layers.detection_nms import locality_aware_nms, matrix_nms, multiclass_nms
+    from penstock._src.layers.detection_priors import anchor_generator, density_prior_box, multi_box_head, prior_box
+    from penstock._src.layers.detection_results import detection_output, generate_proposals
+    from penstock._src.layers.detection_results import retinanet_detection_output
+    from penstock._src.layers.detection_targets import bipartite_match, sigmoid_focal_loss, ssd_loss, target_assign
+    from penstock._src.layers.detection_targets import yolov3_loss
+    from penstock._src.layers.feature_pyramid import collect_fpn_proposals, distribute_fpn_proposals
+    from penstock._src.layers.rcnn_targets import generate_mask_labels, generate_proposal_labels
+    from penstock._src.layers.rcnn_targets import retinanet_target_assign, rpn_target_assign
+    from penstock._src.layers.roi import roi_perspective_transform
 
 __all__ = [
     'anchor_generator', 'bipartite_match', 'box_clip', 'box_coder', 'box_decoder_and_assign', 'collect_fpn_proposals',

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.layers.device import get_places as get_places
+    from penstock._src.layers.device import get_places
 
 __all__ = ['get_places']
 

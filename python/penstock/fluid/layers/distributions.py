@@ -13,10 +13,9 @@ if facade.TYPE_CHECKING:
     from penstock._src.layers.comparison import less_than as less_than
     from penstock._src.layers.creation import create_tensor as create_tensor
     from penstock._src.layers.creation import fill_constant_batch_size_like as fill_constant_batch_size_like
-    from penstock._src.layers.distributions import Categorical as Categorical, Distribution as Distribution
-    from penstock._src.layers.distributions import Normal as Normal, Uniform as Uniform
+    from penstock._src.layers.distributions import Categorical, Distribution as Distribution, Normal, Uniform
     from penstock._src.layers.linalg import diag as diag
-    from penstock._src.layers.multivariate_normal import MultivariateNormalDiag as MultivariateNormalDiag
+    from penstock._src.layers.multivariate_normal import MultivariateNormalDiag
     from penstock._src.layers.nn import matmul as matmul
     from penstock._src.layers.random import gaussian_random as gaussian_random, uniform_random as uniform_random
     from penstock._src.layers.random import uniform_random_batch_size_like as uniform_random_batch_size_like

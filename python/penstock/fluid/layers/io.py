@@ -5,9 +5,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.data.feeder import DataFeeder as DataFeeder
-    from penstock._src.data.py_reader import create_py_reader_by_data as create_py_reader_by_data, data as data
-    from penstock._src.data.py_reader import double_buffer as double_buffer, load as load, py_reader as py_reader
-    from penstock._src.data.py_reader import read_file as read_file
+    from penstock._src.data.py_reader import create_py_reader_by_data, data, double_buffer, load, py_reader, read_file
     from penstock._src.executor.scopes import global_scope as global_scope
     from penstock._src.ir.variable import Variable as Variable
     from penstock._src.layers.helper import LayerHelper as LayerHelper

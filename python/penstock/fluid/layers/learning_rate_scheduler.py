@@ -10,15 +10,10 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.ir.variable import Variable as Variable
-    from penstock._src.layers.learning_rate_scheduler import _decay_step_counter as _decay_step_counter
-    from penstock._src.layers.learning_rate_scheduler import cosine_decay as cosine_decay
-    from penstock._src.layers.learning_rate_scheduler import exponential_decay as exponential_decay
-    from penstock._src.layers.learning_rate_scheduler import inverse_time_decay as inverse_time_decay
-    from penstock._src.layers.learning_rate_scheduler import linear_lr_warmup as linear_lr_warmup
-    from penstock._src.layers.learning_rate_scheduler import natural_exp_decay as natural_exp_decay
-    from penstock._src.layers.learning_rate_scheduler import noam_decay as noam_decay
-    from penstock._src.layers.learning_rate_scheduler import piecewise_decay as piecewise_decay
-    from penstock._src.layers.learning_rate_scheduler import polynomial_decay as polynomial_decay
+    from penstock._src.layers.learning_rate_scheduler import _decay_step_counter as _decay_step_counter, cosine_decay
+    from penstock._src.layers.learning_rate_scheduler import exponential_decay, inverse_time_decay, linear_lr_warmup
+    from penstock._src.layers.learning_rate_scheduler import natural_exp_decay, noam_decay, piecewise_decay
+    from penstock._src.layers.learning_rate_scheduler import polynomial_decay
     from penstock.fluid.layers import control_flow as control_flow, nn as nn, ops as ops, tensor as tensor
 
 __all__ = [

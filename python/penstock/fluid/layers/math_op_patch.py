@@ -5,7 +5,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.ir.variable import Variable as Variable
-    from penstock._src.ir.variable_ops import patch_variable as patch_variable
+    from penstock._src.ir.variable_ops import patch_variable
 
 __all__ = ['patch_variable']
 

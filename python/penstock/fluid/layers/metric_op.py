@@ -5,7 +5,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.layers.helper import LayerHelper as LayerHelper
-    from penstock._src.layers.metric import accuracy as accuracy, auc as auc
+    from penstock._src.layers.metric import accuracy, auc
     from penstock._src.parameters.initializer import Constant as Constant
 
 __all__ = ['accuracy', 'auc']

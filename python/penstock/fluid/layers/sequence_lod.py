@@ -4,18 +4,11 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.layers.sequence import sequence_concat as sequence_concat, sequence_conv as sequence_conv
-    from penstock._src.layers.sequence import sequence_enumerate as sequence_enumerate
-    from penstock._src.layers.sequence import sequence_expand as sequence_expand
-    from penstock._src.layers.sequence import sequence_expand_as as sequence_expand_as
-    from penstock._src.layers.sequence import sequence_first_step as sequence_first_step
-    from penstock._src.layers.sequence import sequence_last_step as sequence_last_step
-    from penstock._src.layers.sequence import sequence_pool as sequence_pool, sequence_reshape as sequence_reshape
-    from penstock._src.layers.sequence import sequence_reverse as sequence_reverse
-    from penstock._src.layers.sequence import sequence_scatter as sequence_scatter, sequence_slice as sequence_slice
-    from penstock._src.layers.sequence import sequence_softmax as sequence_softmax
-    from penstock._src.layers.sequence_padding import sequence_mask as sequence_mask, sequence_pad as sequence_pad
-    from penstock._src.layers.sequence_padding import sequence_unpad as sequence_unpad
+    from penstock._src.layers.sequence import sequence_concat, sequence_conv, sequence_enumerate, sequence_expand
+    from penstock._src.layers.sequence import sequence_expand_as, sequence_first_step, sequence_last_step
+    from penstock._src.layers.sequence import sequence_pool, sequence_reshape, sequence_reverse, sequence_scatter
+    from penstock._src.layers.sequence import sequence_slice, sequence_softmax
+    from penstock._src.layers.sequence_padding import sequence_mask, sequence_pad, sequence_unpad
 
 __all__ = [
     'sequence_concat', 'sequence_conv', 'sequence_enumerate', 'sequence_expand', 'sequence_expand_as',

@@ -8,7 +8,7 @@ if facade.TYPE_CHECKING:
     from penstock._src.ir.framework_pb2 import BLOCK as BLOCK, BLOCKS as BLOCKS, BOOL as BOOL, BOOLS as BOOLS
     from penstock._src.ir.framework_pb2 import FLOAT as FLOAT, FLOATS as FLOATS, INT as INT, INTS as INTS
     from penstock._src.ir.framework_pb2 import LONG as LONG, LONGS as LONGS, STRING as STRING, STRINGS as STRINGS
-    from penstock._src.ir.framework_pb2 import OpDesc as OpDesc, OpProto as OpProto
+    from penstock._src.ir.framework_pb2 import OpDesc, OpProto
 
 __all__ = ['OpDesc', 'OpProto']
 

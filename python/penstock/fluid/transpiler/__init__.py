@@ -4,14 +4,12 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.transpile.config import DistributeTranspilerConfig as DistributeTranspilerConfig
-    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
-    from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler as GeoSgdTranspiler
-    from penstock._src.transpile.memory_optimization import memory_optimize as memory_optimize
-    from penstock._src.transpile.memory_optimization import release_memory as release_memory
-    from penstock._src.transpile.ps_dispatcher import HashName as HashName, PSDispatcher as PSDispatcher
-    from penstock._src.transpile.ps_dispatcher import RoundRobin as RoundRobin, SizeBalanced as SizeBalanced
-    from penstock.fluid.transpiler import collective as collective, details as details
+    from penstock._src.transpile.config import DistributeTranspilerConfig
+    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
+    from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler
+    from penstock._src.transpile.memory_optimization import memory_optimize, release_memory
+    from penstock._src.transpile.ps_dispatcher import HashName, PSDispatcher, RoundRobin, SizeBalanced
+    from penstock.fluid.transpiler import collective, details as details
     from penstock.fluid.transpiler import distribute_transpiler as distribute_transpiler
     from penstock.fluid.transpiler import geo_sgd_transpiler as geo_sgd_transpiler
     from penstock.fluid.transpiler import memory_optimization_transpiler as memory_optimization_transpiler

@@ -10,9 +10,8 @@ DistributeTranspiler with config.mode = 'collective' is the same.
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.transpile.collective import Collective as Collective, GradAllReduce as GradAllReduce
-    from penstock._src.transpile.collective import LocalSGD as LocalSGD
-    from penstock._src.transpile.collective import SingleProcessMultiThread as SingleProcessMultiThread
+    from penstock._src.transpile.collective import Collective as Collective, GradAllReduce, LocalSGD
+    from penstock._src.transpile.collective import SingleProcessMultiThread
 
 __all__ = ['GradAllReduce', 'LocalSGD', 'SingleProcessMultiThread']
 

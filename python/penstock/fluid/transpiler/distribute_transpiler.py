@@ -14,12 +14,11 @@ from penstock._src.names import facade
 if facade.TYPE_CHECKING:
     from penstock._src.ir.program import Program as Program
     from penstock._src.transpile.addresses import addresses_of as addresses_of
-    from penstock._src.transpile.config import DistributedMode as DistributedMode
-    from penstock._src.transpile.config import DistributeTranspilerConfig as DistributeTranspilerConfig
-    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
-    from penstock._src.transpile.server_config import ServerRuntimeConfig as ServerRuntimeConfig
+    from penstock._src.transpile.config import DistributedMode, DistributeTranspilerConfig
+    from penstock._src.transpile.distribute_transpiler import DistributeTranspiler
+    from penstock._src.transpile.server_config import ServerRuntimeConfig
     from penstock._src.transpile.slices import VarBlock as VarBlock, same_or_split_var as same_or_split_var
-    from penstock._src.transpile.slices import slice_variable as slice_variable
+    from penstock._src.transpile.slices import slice_variable
     from penstock.fluid import framework as framework
 
 __all__ = [

@@ -11,7 +11,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
-    from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler as GeoSgdTranspiler
+    from penstock._src.transpile.geo_sgd_transpiler import GeoSgdTranspiler
 
 __all__ = ['GeoSgdTranspiler']
 

@@ -13,8 +13,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.ir.program import Program as Program
-    from penstock._src.transpile.memory_optimization import memory_optimize as memory_optimize
-    from penstock._src.transpile.memory_optimization import release_memory as release_memory
+    from penstock._src.transpile.memory_optimization import memory_optimize, release_memory
 
 __all__ = ['memory_optimize', 'release_memory']
 

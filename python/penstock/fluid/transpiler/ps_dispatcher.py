@@ -15,8 +15,7 @@ plan computes the placement itself; a direct call returns the same.
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.transpile.ps_dispatcher import HashName as HashName, PSDispatcher as PSDispatcher
-    from penstock._src.transpile.ps_dispatcher import RoundRobin as RoundRobin, SizeBalanced as SizeBalanced
+    from penstock._src.transpile.ps_dispatcher import HashName, PSDispatcher, RoundRobin, SizeBalanced
     from penstock._src.transpile.ps_dispatcher import check as check, choose as choose
 
 __all__ = ['HashName', 'PSDispatcher', 'RoundRobin', 'SizeBalanced']

@@ -4,9 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.beam_search_decoder import BeamSearchDecoder as BeamSearchDecoder
-    from penstock._src.contrib.beam_search_decoder import TrainingDecoder as TrainingDecoder
-    from penstock._src.contrib.state_cell import InitState as InitState, StateCell as StateCell
+    from penstock._src.contrib.beam_search_decoder import BeamSearchDecoder, TrainingDecoder
+    from penstock._src.contrib.state_cell import InitState, StateCell
     from penstock._src.ir.framework import default_main_program as default_main_program
     from penstock._src.ir.types import VarDesc as VarDesc
     from penstock._src.ir.variable import Variable as Variable

@@ -4,9 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.optimizer.decoupled_weight_decay import (
-        extend_with_decoupled_weight_decay as extend_with_decoupled_weight_decay,
-    )
+    from penstock._src.optimizer.decoupled_weight_decay import extend_with_decoupled_weight_decay
     from penstock.fluid.contrib.extend_optimizer import (
         extend_optimizer_with_weight_decay as extend_optimizer_with_weight_decay,
     )

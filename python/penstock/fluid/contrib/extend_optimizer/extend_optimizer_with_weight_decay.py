@@ -7,9 +7,7 @@ if facade.TYPE_CHECKING:
     from penstock._src.ir.variable import Variable as Variable
     from penstock._src.optimizer.base import Optimizer as Optimizer
     from penstock._src.optimizer.decoupled_weight_decay import DecoupledWeightDecay as DecoupledWeightDecay
-    from penstock._src.optimizer.decoupled_weight_decay import (
-        extend_with_decoupled_weight_decay as extend_with_decoupled_weight_decay,
-    )
+    from penstock._src.optimizer.decoupled_weight_decay import extend_with_decoupled_weight_decay
 
 __all__ = ['extend_with_decoupled_weight_decay']
 

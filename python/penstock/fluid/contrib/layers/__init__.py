@@ -5,9 +5,9 @@ too."""
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.metric import ctr_metric_bundle as ctr_metric_bundle
-    from penstock._src.contrib.rnn import basic_gru as basic_gru, basic_lstm as basic_lstm
-    from penstock._src.layers.rnn_units import BasicGRUUnit as BasicGRUUnit, BasicLSTMUnit as BasicLSTMUnit
+    from penstock._src.contrib.metric import ctr_metric_bundle
+    from penstock._src.contrib.rnn import basic_gru, basic_lstm
+    from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit
     from penstock.fluid.contrib.layers import metric_op as metric_op, nn as nn, rnn_impl as rnn_impl
     from penstock.fluid.contrib.layers.nn import *
 

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.metric import ctr_metric_bundle as ctr_metric_bundle
+    from penstock._src.contrib.metric import ctr_metric_bundle
     from penstock._src.layers.helper import LayerHelper as LayerHelper
     from penstock._src.parameters.initializer import Constant as Constant
 

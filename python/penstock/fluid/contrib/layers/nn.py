@@ -4,16 +4,12 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.convolutions import tree_conv as tree_conv, var_conv_2d as var_conv_2d
-    from penstock._src.contrib.nn import fused_elemwise_activation as fused_elemwise_activation
-    from penstock._src.contrib.nn import fused_embedding_seq_pool as fused_embedding_seq_pool
-    from penstock._src.contrib.nn import match_matrix_tensor as match_matrix_tensor, partial_concat as partial_concat
-    from penstock._src.contrib.nn import partial_sum as partial_sum
-    from penstock._src.contrib.nn import sequence_topk_avg_pooling as sequence_topk_avg_pooling
-    from penstock._src.contrib.nn import shuffle_batch as shuffle_batch
-    from penstock._src.contrib.tree_index import tdm_child as tdm_child, tdm_sampler as tdm_sampler
+    from penstock._src.contrib.convolutions import tree_conv, var_conv_2d
+    from penstock._src.contrib.nn import fused_elemwise_activation, fused_embedding_seq_pool, match_matrix_tensor
+    from penstock._src.contrib.nn import partial_concat, partial_sum, sequence_topk_avg_pooling, shuffle_batch
+    from penstock._src.contrib.tree_index import tdm_child, tdm_sampler
     from penstock._src.ir.variable import Variable as Variable
-    from penstock._src.layers.detection_nms import multiclass_nms2 as multiclass_nms2
+    from penstock._src.layers.detection_nms import multiclass_nms2
     from penstock._src.layers.helper import LayerHelper as LayerHelper
     from penstock._src.layers.reshaping import reshape as reshape
     from penstock._src.layers.slicing import slice as slice_layer

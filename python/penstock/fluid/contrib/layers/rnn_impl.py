@@ -4,9 +4,9 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.rnn import basic_gru as basic_gru, basic_lstm as basic_lstm
+    from penstock._src.contrib.rnn import basic_gru, basic_lstm
     from penstock._src.layers.arithmetic import elementwise_mul as elementwise_mul
-    from penstock._src.layers.rnn_units import BasicGRUUnit as BasicGRUUnit, BasicLSTMUnit as BasicLSTMUnit
+    from penstock._src.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit
     from penstock._src.layers.static_rnn import StaticRNN as StaticRNN
     from penstock._src.layers.tensor import concat as concat
 

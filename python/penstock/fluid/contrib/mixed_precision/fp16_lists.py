@@ -4,9 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists as AutoMixedPrecisionLists
-    from penstock._src.mixed_precision.fp16_lists import black_list as black_list, gray_list as gray_list
-    from penstock._src.mixed_precision.fp16_lists import white_list as white_list
+    from penstock._src.mixed_precision.fp16_lists import AutoMixedPrecisionLists, black_list as black_list
+    from penstock._src.mixed_precision.fp16_lists import gray_list as gray_list, white_list as white_list
 
 __all__ = ['AutoMixedPrecisionLists']
 

@@ -7,9 +7,7 @@ Names, order and attributes of the added ops are those of Fluid 1.8.
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.mixed_precision.fp16_utils import rewrite_program as rewrite_program
-    from penstock._src.mixed_precision.fp16_utils import update_loss_scaling as update_loss_scaling
-    from penstock._src.mixed_precision.fp16_utils import update_role_var_grad as update_role_var_grad
+    from penstock._src.mixed_precision.fp16_utils import rewrite_program, update_loss_scaling, update_role_var_grad
 
 __all__ = ['rewrite_program', 'update_loss_scaling', 'update_role_var_grad']
 

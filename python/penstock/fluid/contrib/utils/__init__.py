@@ -4,17 +4,11 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.hdfs_utils import multi_download as multi_download, multi_upload as multi_upload
-    from penstock._src.contrib.lookup_table_utils import (
-        convert_dist_to_sparse_program as convert_dist_to_sparse_program,
-    )
-    from penstock._src.contrib.lookup_table_utils import (
-        load_persistables_for_increment as load_persistables_for_increment,
-    )
-    from penstock._src.contrib.lookup_table_utils import (
-        load_persistables_for_inference as load_persistables_for_inference,
-    )
-    from penstock._src.fleet.hdfs import HDFSClient as HDFSClient
+    from penstock._src.contrib.hdfs_utils import multi_download, multi_upload
+    from penstock._src.contrib.lookup_table_utils import convert_dist_to_sparse_program
+    from penstock._src.contrib.lookup_table_utils import load_persistables_for_increment
+    from penstock._src.contrib.lookup_table_utils import load_persistables_for_inference
+    from penstock._src.fleet.hdfs import HDFSClient
     from penstock.fluid.contrib.utils import hdfs_utils as hdfs_utils, lookup_table_utils as lookup_table_utils
 
 __all__ = [

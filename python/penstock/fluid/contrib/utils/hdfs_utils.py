@@ -4,8 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.hdfs_utils import multi_download as multi_download, multi_upload as multi_upload
-    from penstock._src.fleet.hdfs import HDFSClient as HDFSClient
+    from penstock._src.contrib.hdfs_utils import multi_download, multi_upload
+    from penstock._src.fleet.hdfs import HDFSClient
 
 __all__ = ['HDFSClient', 'multi_download', 'multi_upload']
 

@@ -5,16 +5,9 @@ pservers that begin from them."""
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.contrib.lookup_table_utils import (
-        convert_dist_to_sparse_program as convert_dist_to_sparse_program,
-    )
-    from penstock._src.contrib.lookup_table_utils import get_inference_model as get_inference_model
-    from penstock._src.contrib.lookup_table_utils import (
-        load_persistables_for_increment as load_persistables_for_increment,
-    )
-    from penstock._src.contrib.lookup_table_utils import (
-        load_persistables_for_inference as load_persistables_for_inference,
-    )
+    from penstock._src.contrib.lookup_table_utils import convert_dist_to_sparse_program, get_inference_model
+    from penstock._src.contrib.lookup_table_utils import load_persistables_for_increment
+    from penstock._src.contrib.lookup_table_utils import load_persistables_for_inference
     from penstock._src.executor.scopes import global_scope as global_scope
     from penstock._src.io.inference_model import append_fetch_ops as append_fetch_ops
     from penstock._src.io.inference_model import prepend_feed_ops as prepend_feed_ops

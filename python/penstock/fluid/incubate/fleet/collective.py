@@ -15,22 +15,17 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
-    from penstock._src.executor.executor import Executor as Executor
-    from penstock._src.executor.parallel_executor import ParallelExecutor as ParallelExecutor
-    from penstock._src.fleet.checkpoints import TrainStatus as TrainStatus
-    from penstock._src.fleet.collective import Collective as Collective
-    from penstock._src.fleet.collective import CollectiveOpBasedOptimizer as CollectiveOpBasedOptimizer
-    from penstock._src.fleet.collective import CollectiveOptimizer as CollectiveOptimizer, fleet as fleet
-    from penstock._src.fleet.collective_strategy import DistFCConfig as DistFCConfig
-    from penstock._src.fleet.collective_strategy import DistributedStrategy as DistributedStrategy
-    from penstock._src.fleet.collective_strategy import LambConfig as LambConfig
-    from penstock._src.ir.program import Program as Program
+    from penstock._src.executor.compiler import CompiledProgram
+    from penstock._src.executor.executor import Executor
+    from penstock._src.executor.parallel_executor import ParallelExecutor
+    from penstock._src.fleet.checkpoints import TrainStatus
+    from penstock._src.fleet.collective import Collective, CollectiveOpBasedOptimizer, CollectiveOptimizer, fleet
+    from penstock._src.fleet.collective_strategy import DistFCConfig, DistributedStrategy, LambConfig
+    from penstock._src.ir.program import Program
     from penstock.fluid import io as io
-    from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer as DistributedOptimizer
-    from penstock.fluid.incubate.fleet.base.fleet_base import Fleet as Fleet
-    from penstock.fluid.incubate.fleet.base.mode import Mode as Mode
-    from penstock.fluid.incubate.fleet.utils.fs import BDFS as BDFS, LocalFS as LocalFS
+    from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
+    from penstock.fluid.incubate.fleet.base.mode import Mode
+    from penstock.fluid.incubate.fleet.utils.fs import BDFS, LocalFS
 
 __all__ = [
     'BDFS', 'Collective', 'CollectiveOpBasedOptimizer', 'CollectiveOptimizer', 'CompiledProgram', 'DistFCConfig',

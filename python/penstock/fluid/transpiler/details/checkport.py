@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.transpile.checkport import _pause as _pause, wait_server_ready as wait_server_ready
+    from penstock._src.transpile.checkport import _pause as _pause, wait_server_ready
 
 __all__ = ['wait_server_ready']
 

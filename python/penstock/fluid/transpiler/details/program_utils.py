@@ -4,11 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.ir.program_text import block_to_code as block_to_code, delete_ops as delete_ops
-    from penstock._src.ir.program_text import find_op_by_input_arg as find_op_by_input_arg
-    from penstock._src.ir.program_text import find_op_by_output_arg as find_op_by_output_arg
-    from penstock._src.ir.program_text import op_to_code as op_to_code, program_to_code as program_to_code
-    from penstock._src.ir.program_text import variable_to_code as variable_to_code
+    from penstock._src.ir.program_text import block_to_code, delete_ops, find_op_by_input_arg, find_op_by_output_arg
+    from penstock._src.ir.program_text import op_to_code, program_to_code, variable_to_code
 
 __all__ = [
     'block_to_code', 'delete_ops', 'find_op_by_input_arg', 'find_op_by_output_arg', 'op_to_code', 'program_to_code',

@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.transpile.ufind import UnionFind as UnionFind
+    from penstock._src.transpile.ufind import UnionFind
 
 __all__ = ['UnionFind']
 

@@ -9,8 +9,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.ir.types import VarDesc as VarDesc
-    from penstock._src.transpile.vars_distributed import VarDistributed as VarDistributed
-    from penstock._src.transpile.vars_distributed import VarsDistributed as VarsDistributed, VarStruct as VarStruct
+    from penstock._src.transpile.vars_distributed import VarDistributed, VarsDistributed, VarStruct
     from penstock._src.transpile.vars_distributed import overview_of as overview_of
 
 __all__ = ['VarDistributed', 'VarStruct', 'VarsDistributed']

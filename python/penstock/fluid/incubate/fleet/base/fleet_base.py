@@ -4,9 +4,8 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.fleet.base import DistributedOptimizer as DistributedOptimizer, Fleet as Fleet
-    from penstock._src.fleet.base import part_of as part_of
-    from penstock.fluid.incubate.fleet.base.mode import Mode as Mode
+    from penstock._src.fleet.base import DistributedOptimizer, Fleet, part_of as part_of
+    from penstock.fluid.incubate.fleet.base.mode import Mode
     from penstock.fluid.incubate.fleet.base.role_maker import RoleMakerBase as RoleMakerBase
 
 __all__ = ['DistributedOptimizer', 'Fleet', 'Mode']

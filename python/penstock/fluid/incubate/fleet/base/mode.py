@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.fleet.mode import Mode as Mode
+    from penstock._src.fleet.mode import Mode
 
 __all__ = ['Mode']
 

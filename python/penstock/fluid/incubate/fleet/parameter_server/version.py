@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.fleet.version import BUILD_MODE as BUILD_MODE, is_transpiler as is_transpiler
+    from penstock._src.fleet.version import BUILD_MODE as BUILD_MODE, is_transpiler
     from penstock.fluid.incubate.fleet.base.mode import Mode as Mode
 
 __all__ = ['is_transpiler']

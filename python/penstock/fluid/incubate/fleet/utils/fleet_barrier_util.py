@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.fleet.barrier import check_all_trainers_ready as check_all_trainers_ready
+    from penstock._src.fleet.barrier import check_all_trainers_ready
     from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient as HDFSClient
 
 __all__ = ['check_all_trainers_ready']

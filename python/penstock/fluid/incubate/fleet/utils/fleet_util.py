@@ -5,7 +5,7 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._src.executor.scopes import global_scope as global_scope
-    from penstock._src.fleet.util import FleetUtil as FleetUtil
+    from penstock._src.fleet.util import FleetUtil
 
 __all__ = ['FleetUtil']
 

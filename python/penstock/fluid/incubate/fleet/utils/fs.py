@@ -4,7 +4,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.fleet.fs import BDFS as BDFS, FS as FS, LocalFS as LocalFS
+    from penstock._src.fleet.fs import BDFS, FS, LocalFS
 
 __all__ = ['BDFS', 'FS', 'LocalFS']
 

@@ -8,7 +8,7 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.fleet.hdfs import HDFSClient as HDFSClient
+    from penstock._src.fleet.hdfs import HDFSClient
 
 __all__ = ['HDFSClient']
 

@@ -12,8 +12,7 @@ It authenticates nobody: use it within a network whose machines trust each other
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.fleet.http_server import KVHandler as KVHandler, KVHTTPServer as KVHTTPServer
-    from penstock._src.fleet.http_server import KVServer as KVServer
+    from penstock._src.fleet.http_server import KVHandler, KVHTTPServer, KVServer
 
 __all__ = ['KVHTTPServer', 'KVHandler', 'KVServer']
 

@@ -21,44 +21,36 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.executor.compiler import CompiledProgram as CompiledProgram
-    from penstock._src.executor.executor import Executor as Executor
-    from penstock._src.executor.parallel_executor import ParallelExecutor as ParallelExecutor
-    from penstock._src.fleet.pserver import DistributedTranspiler as DistributedTranspiler
-    from penstock._src.fleet.pserver import TranspilerOptimizer as TranspilerOptimizer, fleet as fleet
-    from penstock._src.ir.framework import default_main_program as default_main_program
-    from penstock._src.ir.framework import default_startup_program as default_startup_program
-    from penstock._src.ir.program import Program as Program
-    from penstock._src.optimizer.base import Optimizer as Optimizer
-    from penstock._src.transpile.communicator import Communicator as Communicator
-    from penstock._src.transpile.config import DistributedMode as DistributedMode
-    from penstock._src.transpile.config import DistributeTranspilerConfig as DistributeTranspilerConfig
+    from penstock._src.executor.compiler import CompiledProgram
+    from penstock._src.executor.executor import Executor
+    from penstock._src.executor.parallel_executor import ParallelExecutor
+    from penstock._src.fleet.pserver import DistributedTranspiler, TranspilerOptimizer, fleet
+    from penstock._src.ir.framework import default_main_program, default_startup_program
+    from penstock._src.ir.program import Program
+    from penstock._src.optimizer.base import Optimizer
+    from penstock._src.transpile.communicator import Communicator
+    from penstock._src.transpile.config import DistributedMode, DistributeTranspilerConfig
     from penstock._src.transpile.distribute_transpiler import DistributeTranspiler as OriginTranspiler
-    from penstock._src.transpile.server_config import ServerRuntimeConfig as ServerRuntimeConfig
+    from penstock._src.transpile.server_config import ServerRuntimeConfig
     from penstock.fluid import io as io
-    from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer as DistributedOptimizer
-    from penstock.fluid.incubate.fleet.base.fleet_base import Fleet as Fleet
-    from penstock.fluid.incubate.fleet.base.mode import Mode as Mode
+    from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
+    from penstock.fluid.incubate.fleet.base.mode import Mode
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-        AsyncStrategy as AsyncStrategy,
+        AsyncStrategy,
     )
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-        DistributedStrategy as DistributedStrategy,
+        DistributedStrategy,
+    )
+    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import GeoStrategy
+    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
+        HalfAsyncStrategy,
     )
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-        GeoStrategy as GeoStrategy,
+        StrategyFactory,
     )
+    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import SyncStrategy
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-        HalfAsyncStrategy as HalfAsyncStrategy,
-    )
-    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-        StrategyFactory as StrategyFactory,
-    )
-    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-        SyncStrategy as SyncStrategy,
-    )
-    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-        TrainerRuntimeConfig as TrainerRuntimeConfig,
+        TrainerRuntimeConfig,
     )
 
 __all__ = [

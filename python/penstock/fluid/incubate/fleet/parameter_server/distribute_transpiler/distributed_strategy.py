@@ -8,11 +8,9 @@
 from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
-    from penstock._src.fleet.runtime_config import TrainerRuntimeConfig as TrainerRuntimeConfig
-    from penstock._src.fleet.strategies import AsyncStrategy as AsyncStrategy
-    from penstock._src.fleet.strategies import DistributedStrategy as DistributedStrategy, GeoStrategy as GeoStrategy
-    from penstock._src.fleet.strategies import HalfAsyncStrategy as HalfAsyncStrategy
-    from penstock._src.fleet.strategies import StrategyFactory as StrategyFactory, SyncStrategy as SyncStrategy
+    from penstock._src.fleet.runtime_config import TrainerRuntimeConfig
+    from penstock._src.fleet.strategies import AsyncStrategy, DistributedStrategy, GeoStrategy, HalfAsyncStrategy
+    from penstock._src.fleet.strategies import StrategyFactory, SyncStrategy
     from penstock._src.transpile.config import DistributedMode as DistributedMode
     from penstock._src.transpile.config import DistributeTranspilerConfig as DistributeTranspilerConfig
     from penstock._src.transpile.server_config import ServerRuntimeConfig as ServerRuntimeConfig

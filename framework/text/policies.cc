@@ -49,6 +49,9 @@ Result<JobPolicies> ReadPolicies(const ProgramMeta& meta) {
     }
     out.on_uneven = *known;
   }
+  if (const std::string* text = Find(meta, kRowsPolicy)) {
+    PENSTOCK_ASSIGN_OR_RETURN(out.rows, ParseRowPolicies(*text));
+  }
   if (const std::string* text = Find(meta, kCompressionPolicy)) {
     PENSTOCK_ASSIGN_OR_RETURN(out.compression, ParseCompression(*text));
     if (!out.compression.all.none()) {
@@ -64,6 +67,7 @@ void WritePolicies(const JobPolicies& policies, ProgramMeta& meta) {
   Set(meta, kBackupTrainersPolicy, StrCat(policies.backup_trainers), policies.backup_trainers > 0);
   Set(meta, kOnUnevenPolicy, std::string(OnUnevenName(policies.on_uneven)),
       policies.on_uneven != OnUneven::kNone);
+  Set(meta, kRowsPolicy, ToString(policies.rows), !policies.rows.empty());
   Set(meta, kCompressionPolicy, policies.compression.ToString(), !policies.compression.empty());
 }
 

@@ -1,6 +1,6 @@
-// The settings for bounded staleness, backup trainers, uneven batches and compression in role programs, for
-// which Fluid's programs have no field. Only this file writes and reads these keys of ProgramMeta::policies;
-// it leaves other keys alone.
+// The settings for bounded staleness, backup trainers, uneven batches, compression and rows of tables in role
+// programs, for which Fluid's programs have no field. Only this file writes and reads these keys of
+// ProgramMeta::policies; it leaves other keys alone.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
 //   if (policies.staleness) ...                                // 3: bounded staleness
@@ -9,10 +9,11 @@
 //   "staleness"        -> "3"
 //   "backup_trainers"  -> "1"
 //   "on_uneven"        -> "join"
+//   "rows"             -> "words: entry count 3, evict unseen 1000"
 //   "compression"      -> "w@GRAD.block0.trainer_1: two_bit 0.5, w@GRAD.block1.trainer_1: two_bit 0.5"
 //
-// All but the last are equal in all programs of a job. "compression" names the gradients that this program
-// pushes or receives, by the name in the message; others are not compressed.
+// All but the last are equal in all programs of a job. "rows" names tables sharded by id. "compression" names
+// the gradients that this program pushes or receives, by the name in the message; others are not compressed.
 #pragma once
 
 #include <optional>
@@ -22,12 +23,14 @@
 #include "framework/ir/program.h"
 #include "framework/runtime/uneven_steps.h"
 #include "framework/text/compression.h"
+#include "framework/text/row_policy.h"
 
 namespace penstock {
 
 inline constexpr char kStalenessPolicy[] = "staleness";
 inline constexpr char kBackupTrainersPolicy[] = "backup_trainers";
 inline constexpr char kOnUnevenPolicy[] = "on_uneven";
+inline constexpr char kRowsPolicy[] = "rows";
 inline constexpr char kCompressionPolicy[] = "compression";
 
 struct JobPolicies {
@@ -39,6 +42,7 @@ struct JobPolicies {
   int backup_trainers = 0;
   // For programs whose gradients are shares of all trainers' examples; framework/runtime/uneven_steps.h.
   OnUneven on_uneven = OnUneven::kNone;
+  RowPolicies rows;              // by the name of the table
   CompressionRules compression;  // by the name of the pushed variable; no rule for all
 
   Compression CompressionOf(std::string_view pushed) const { return compression.Of(pushed, 0); }
@@ -46,7 +50,8 @@ struct JobPolicies {
 };
 
 // kInvalidArgument: E-policy-value (staleness or backup_trainers is not a non-negative number, on_uneven is
-// none of its words, or compression has a rule without a name), E-text-syntax, E-compression-value.
+// none of its words, or compression has a rule without a name), E-text-syntax, E-compression-value,
+// E-row-policy-value.
 Result<JobPolicies> ReadPolicies(const ProgramMeta& meta);
 // Writes these keys, and removes those whose policy is not set.
 void WritePolicies(const JobPolicies& policies, ProgramMeta& meta);

@@ -27,11 +27,41 @@ void Index::Lines::Put(std::size_t at, std::uint32_t hash, Slot place) {
   line.places[entry] = place;
 }
 
+std::pair<std::size_t, std::size_t> Index::Lines::PlaceOf(std::uint32_t hash, Slot slot) const {
+  for (std::size_t at = HomeOf(hash);; at = After(at)) {
+    for (std::size_t entry = 0; entry < kEntries; ++entry) {
+      if (data()[at].places[entry] == slot + 1) return {at, entry};
+    }
+  }
+}
+
+// The last entry takes the place of the one that leaves.
+void Index::Lines::Take(std::size_t at, std::size_t entry) {
+  Line& line = data()[at];
+  std::size_t last = kEntries - 1;
+  while (line.places[last] == 0) --last;
+  line.hashes[entry] = line.hashes[last];
+  line.places[entry] = line.places[last];
+  line.hashes[last] = 0;
+  line.places[last] = 0;
+}
+
+std::optional<std::pair<std::size_t, std::size_t>> Index::Lines::FindFor(std::size_t hole) const {
+  for (std::size_t at = After(hole);; at = After(at)) {
+    const Line& line = data()[at];
+    for (std::size_t entry = 0; entry < kEntries && line.places[entry] != 0; ++entry) {
+      const std::size_t home = HomeOf(line.hashes[entry]);
+      if (Distance(home, hole) <= Distance(home, at)) return std::pair{at, entry};
+    }
+    if (!line.full()) return std::nullopt;
+  }
+}
+
 Index::Index() : size_max_(kEntries * 7 / 8 << kBitsLeast), now_(kBitsLeast) {}
 
 void Index::Add(std::uint32_t hash, Slot slot) {
   if (size_ == size_max_) BeginMove();
-  if (moving()) Move();
+  if (moving()) Move(kMovedByAdd);
   ++size_;
   // now_ gets no entries of lines that are not moved yet, so that its memory is taken bit by bit.
   if (moving() && !IsMoved(old_.HomeOf(hash))) {
@@ -40,6 +70,32 @@ void Index::Add(std::uint32_t hash, Slot slot) {
     spilled_ = true;
   }
   now_.Put(now_.PlaceFor(hash), hash, slot + 1);
+}
+
+bool Index::Settle(std::size_t lines) {
+  if (moving()) Move(lines);
+  return !moving();
+}
+
+void Index::Remove(std::uint32_t hash, Slot slot) {
+  auto [hole, entry] = now_.PlaceOf(hash, slot);
+  bool full = now_.data()[hole].full();
+  now_.Take(hole, entry);
+  --size_;
+  while (full) {
+    const auto next = now_.FindFor(hole);
+    if (!next) return;
+    const auto [line, moved] = *next;
+    now_.Put(hole, now_.data()[line].hashes[moved], now_.data()[line].places[moved]);
+    full = now_.data()[line].full();
+    now_.Take(line, moved);
+    hole = line;
+  }
+}
+
+void Index::Change(std::uint32_t hash, Slot slot, Slot to) {
+  const auto [line, entry] = now_.PlaceOf(hash, slot);
+  now_.data()[line].places[entry] = to + 1;
 }
 
 void Index::BeginMove() {
@@ -57,8 +113,8 @@ void Index::BeginMove() {
 }
 
 // Moves some lines, and on to the next that is not full: no search passes that border either.
-void Index::Move() {
-  const std::size_t enough = moved_ + kMovedByAdd;
+void Index::Move(std::size_t lines) {
+  const std::size_t enough = moved_ + lines;
   for (bool full = false; moved_ < old_.count() && (moved_ < enough || full); ++moved_) {
     const Line& line = old_.data()[(begun_ + moved_) & (old_.count() - 1)];
     for (std::size_t i = 0; i < kEntries && line.places[i] != 0; ++i)

@@ -5,9 +5,11 @@
 //   Index index;
 //   index.Add(HashOf(id), slot);
 //   index.Find(HashOf(id), [&](Slot at) { return ids[at] == id; });       // the slot, or kNoSlot
+//   while (!index.Settle(1000)) ...                                       // before entries are removed
+//   index.Remove(HashOf(id), slot);
 //
 // The index grows without a pause: each Add moves some lines to the larger one, in order, and the memory that
-// they leave is given back. It keeps 32 bits of a hash; the caller compares ids. Entries are never removed.
+// they leave is given back. It keeps 32 bits of a hash; the caller compares ids.
 // Throws std::bad_alloc. Not thread-safe; searches may run beside each other.
 #pragma once
 
@@ -18,6 +20,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "executor/table/pages.h"
 #include "executor/table/slab.h"
@@ -57,6 +61,13 @@ class Index {
   }
   // Adds an entry that is not there yet.
   void Add(std::uint32_t hash, Slot slot);
+  // Moves up to so many lines, if the index grows. Returns true when no line is left to move: until the next
+  // Add, entries may be removed and changed.
+  bool Settle(std::size_t lines);
+  // Removes an entry that is there. A search never passes a line with a free entry, so entries of the lines
+  // that follow take the free place where they may.
+  void Remove(std::uint32_t hash, Slot slot);
+  void Change(std::uint32_t hash, Slot slot, Slot to);
   std::size_t size() const { return size_; }
 
  private:
@@ -93,6 +104,13 @@ class Index {
     // The line that takes the next entry of this hash.
     std::size_t PlaceFor(std::uint32_t hash) const;
     void Put(std::size_t line, std::uint32_t hash, Slot place);
+    // The line and the entry of this slot, which are there.
+    std::pair<std::size_t, std::size_t> PlaceOf(std::uint32_t hash, Slot slot) const;
+    void Take(std::size_t line, std::size_t entry);
+    // The number of lines from one to the other, around the end.
+    std::size_t Distance(std::size_t from, std::size_t to) const { return (to - from) & (count() - 1); }
+    // The next line with an entry that a search for it would find in `hole`; nullopt if there is none.
+    std::optional<std::pair<std::size_t, std::size_t>> FindFor(std::size_t hole) const;
   };
 
   // One bit for each entry of this hash.
@@ -117,7 +135,7 @@ class Index {
   // Whether a line of old_ was moved.
   bool IsMoved(std::size_t line) const { return ((line - begun_) & (old_.count() - 1)) < moved_; }
   void BeginMove();
-  void Move();
+  void Move(std::size_t lines);
   void ReleaseMoved();
 
   std::size_t size_ = 0, size_max_;

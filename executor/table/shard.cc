@@ -1,5 +1,6 @@
 #include "executor/table/shard.h"
 
+#include <cstring>
 #include <numeric>
 
 namespace penstock::table {
@@ -38,6 +39,29 @@ Row Shard::Add(std::int64_t id, std::uint32_t hash) {
   const Row row = At(slot);
   row.header->id = id;
   return row;
+}
+
+void Shard::Erase(std::span<const Slot> slots, const Moved& moved) {
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    index_.Prefetch(HashOf(At(slots[i]).header->id));
+    index_.Prefetch(HashOf(At(size() - 1 - static_cast<Slot>(i)).header->id));
+  }
+  for (const Slot slot : slots) {
+    const Slot last = size() - 1;
+    EraseOne(slot);
+    if (moved) moved(last, slot);
+  }
+}
+
+void Shard::EraseOne(Slot slot) {
+  const Slot last = size() - 1;
+  const Row erased = At(slot), moved = At(last);
+  index_.Remove(HashOf(erased.header->id), slot);
+  if (slot != last) {
+    index_.Change(HashOf(moved.header->id), last, slot);
+    std::memcpy(erased.at(0), moved.at(0), row_bytes());
+  }
+  slabs_.RemoveLast();
 }
 
 }  // namespace penstock::table

@@ -5,9 +5,12 @@
 //   shard.Require(ids, [&](std::size_t i, Row row) { rows[i] = row.header; },
 //                 [&](Row made) { *made.header; });          // before it, for each row that is new
 //   shard.Visit(ids, [&](std::size_t i, Row row) { rows[i] = row.header; });   // null: the id has no row
+//   if (shard.Settle(1000)) shard.Erase(slots, [&](Slot from, Slot to) {});    // slots in descending order
 //
-// A row stays where it is. Batches are worked on in stages, some ids apart, so that the memory of many rows
-// is awaited at once: hash the id and fetch its line of the index; look up the slot and fetch the row; call.
+// A row stays where it is until rows are erased: then rows with the last slots take their places, and memory
+// behind the rows can be released. Batches are worked on in stages, some ids apart, so that the memory of
+// many rows is awaited at once: hash the id and fetch its line of the index; look up the slot and fetch the
+// row; call.
 //
 // Nothing depends on the order of hashes. Not thread-safe; const calls may run beside each other. Throws
 // std::bad_alloc.
@@ -17,6 +20,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,6 +35,7 @@ struct RowHeader {
   std::uint64_t version = 0;
   std::uint32_t count = 0;  // updates that changed the row
   std::uint32_t entry = 0;  // the row's place in the update of this version
+  float shows = 0;          // updates that changed the row, decayed up to that version (RowLife)
 };
 
 struct Row {
@@ -48,7 +53,7 @@ class Shard {
   std::size_t row_bytes() const { return slabs_.row_bytes(); }
   // Where a column begins: bytes from the begin of a row, a multiple of 16.
   const std::vector<std::size_t>& offsets() const { return offsets_; }
-  // Rows have the slots from 0 on, in the order in which they were made.
+  // Rows have the slots from 0 on, in the order in which they were made while none is erased.
   Slot size() const { return slabs_.size(); }
   Row At(Slot slot) const { return {reinterpret_cast<RowHeader*>(slabs_.At(slot)), slot}; }
   Row Find(std::int64_t id) const { return Find(id, HashOf(id), kNoSlot); }
@@ -71,6 +76,15 @@ class Shard {
       visit(i, row);
     });
   }
+  // Continues the growth of the index by up to so many lines. Returns true when it is complete: until the
+  // next row is made, rows can be erased.
+  bool Settle(std::size_t lines) { return index_.Settle(lines); }
+  // Erases the rows with these slots, in descending order. The last row takes the slot of each, unless it is
+  // the erased row itself; then calls moved(from, to), where `from` is the slot that is no longer in use.
+  using Moved = std::function<void(Slot from, Slot to)>;
+  void Erase(std::span<const Slot> slots, const Moved& moved);
+  // Gives some of the memory behind the rows back to the system; true if there was some.
+  bool ReleaseSpare() { return slabs_.ReleaseSpare(); }
   void Prefetch(const std::byte* row) const {
     for (std::size_t at = 0; at < row_bytes(); at += 64) __builtin_prefetch(row + at);
   }
@@ -84,6 +98,7 @@ class Shard {
     return slot == kNoSlot ? Row() : At(slot);
   }
   Row Add(std::int64_t id, std::uint32_t hash);
+  void EraseOne(Slot slot);
 
   template <typename Call>
   void InStages(std::span<const std::int64_t> ids, const Call& call) const {

@@ -4,6 +4,8 @@
 //   const Slot slot = slabs.Reserve();    // the next: 0, then 1, 2 ...
 //   slabs.Add();                          // is in use
 //   std::byte* row = slabs.At(slot);      // 128 bytes, 0 at first
+//   slabs.RemoveLast();                   // the last slot is not in use any more
+//   slabs.ReleaseSpare();                 // gives memory behind the last slot back to the system
 //
 // Throws std::bad_alloc. Not thread-safe; At may run beside At.
 #pragma once
@@ -32,14 +34,27 @@ class Slabs {
     if (size_ == capacity_) Grow();
     return size_;
   }
-  void Add() { ++size_; }  // after Reserve
+  // After Reserve. A slot that was in use before is set to 0.
+  void Add() {
+    if (size_ < used_) {
+      Clear(size_);
+    } else {
+      ++used_;
+    }
+    ++size_;
+  }
+  void RemoveLast() { --size_; }
+  // Takes up to a millisecond; returns true if there was something to release.
+  bool ReleaseSpare();
 
  private:
   void Grow();
+  void Clear(Slot slot);
 
   std::size_t row_bytes_;
   int shift_ = 0;  // a slab has 1 << shift_ rows
   Slot size_ = 0, capacity_ = 0;
+  Slot used_ = 0;                   // slots from here on are 0
   std::vector<std::byte*> begins_;  // of the slabs
   std::vector<Pages> slabs_;
 };

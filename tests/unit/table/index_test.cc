@@ -37,6 +37,44 @@ TEST(Index, GrowthKeepsAllEntries) {
   EXPECT_EQ(index.size(), added.size());
 }
 
+// In lines that overflow into the next ones, around the end too, and at every fill.
+TEST(Index, RemovedEntriesLeaveTheOthersFound) {
+  std::mt19937 random(17);
+  for (int round = 0; round < 30; ++round) {
+    Index index;
+    std::map<Slot, std::uint32_t> there;
+    const unsigned crowded = random() % 100;
+    Slot next = 0;
+    for (int step = 0; step < 6000; ++step) {
+      const bool adds = there.empty() || random() % 100 < (step / 1500 % 2 == 0 ? 80u : 20u);
+      if (adds) {
+        const std::uint32_t hash = random() % 100 < crowded ? ~0u - random() % (1u << 26) : random();
+        index.Add(hash, next);
+        there.emplace(next++, hash);
+        continue;
+      }
+      while (!index.Settle(7)) {
+      }
+      auto at = there.lower_bound(random() % next);
+      if (at == there.end()) at = there.begin();
+      const auto [slot, hash] = *at;
+      if (step % 3 == 0) {  // takes another slot first
+        index.Change(hash, slot, next);
+        there.emplace(next, hash);
+        ASSERT_EQ(Find(index, hash, next), next);
+        ++next;
+      } else {
+        index.Remove(hash, slot);
+      }
+      there.erase(slot);
+      ASSERT_EQ(Find(index, hash, slot), kNoSlot) << round << " " << step;
+      ASSERT_EQ(index.size(), there.size());
+      if (step % 50 != 0) continue;
+      for (const auto& [kept, its] : there) ASSERT_EQ(Find(index, its, kept), kept) << round << " " << step;
+    }
+  }
+}
+
 TEST(Index, EntriesOfOneHashAreToldApart) {
   Index index;
   for (const std::uint32_t hash : {0u, 0x80000000u, ~0u}) {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 
 namespace penstock::table {
@@ -86,6 +88,81 @@ TEST(Shard, AnyBatchesGiveTheRowsOfAMap) {
     const Row row = shard.At(slot);
     ASSERT_EQ(ValueOf(shard, row), map.at(row.header->id));
   }
+}
+
+// With memory given back at times, so that rows are made where others were.
+TEST(Shard, ErasedRowsLeaveTheRowsOfAMap) {
+  std::mt19937_64 random(23);
+  Shard shard({4, 4});
+  std::map<std::int64_t, float> map;
+  for (int batch = 0; batch < 400; ++batch) {
+    std::vector<std::int64_t> ids(random() % 400);
+    for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random() % 20'000);
+    shard.Require(
+        ids,
+        [&](std::size_t i, Row row) {
+          ValueOf(shard, row) += 1;
+          map[ids[i]] += 1;
+        },
+        [&](Row row) {
+          ASSERT_FALSE(map.contains(row.header->id));
+          ASSERT_EQ(ValueOf(shard, row), 0) << "a new row is 0";
+          ASSERT_EQ(row.header->count, 0u);
+        });
+    if (batch % 4 != 0) continue;
+    while (!shard.Settle(100)) {
+    }
+    std::vector<Slot> slots;
+    const std::size_t keeps = batch % 40 == 0 ? 20 : 3;  // of which one is erased
+    for (Slot slot = shard.size(); slot-- > 0;) {
+      if (random() % keeps == 0) slots.push_back(slot);
+    }
+    for (const Slot slot : slots) map.erase(shard.At(slot).header->id);
+    const Slot before = shard.size();
+    Slot last = before;
+    shard.Erase(slots, [&](Slot from, Slot to) {
+      ASSERT_EQ(from, --last);
+      ASSERT_LE(to, from);
+    });
+    ASSERT_EQ(shard.size(), before - slots.size());
+    ASSERT_EQ(shard.size(), map.size());
+    for (Slot slot = 0; slot < shard.size(); ++slot) {
+      const Row row = shard.At(slot);
+      ASSERT_EQ(ValueOf(shard, row), map.at(row.header->id));
+      ASSERT_EQ(shard.Find(row.header->id).slot, slot);
+    }
+    for (int i = 0; i < 100; ++i) {
+      const auto id = static_cast<std::int64_t>(random() % 20'000);
+      ASSERT_EQ(static_cast<bool>(shard.Find(id)), map.contains(id));
+    }
+    while (shard.ReleaseSpare()) {
+    }
+  }
+}
+
+TEST(Shard, RowsMadeInReleasedMemoryAreZero) {
+  Shard shard({4096});
+  std::vector<std::int64_t> ids(5000);  // 3 slabs
+  std::iota(ids.begin(), ids.end(), std::int64_t{0});
+  const auto fill = [&] {
+    shard.Require(
+        ids, [&](std::size_t, Row row) { std::memset(row.at(shard.offsets()[0]), 1, 4096); },
+        [&](Row row) {
+          const std::byte* const values = row.at(shard.offsets()[0]);
+          ASSERT_TRUE(std::all_of(values, values + 4096, [](std::byte b) { return b == std::byte{0}; }));
+        });
+  };
+  fill();
+  while (!shard.Settle(1000)) {
+  }
+  std::vector<Slot> slots;
+  for (Slot slot = shard.size(); slot-- > 700;) slots.push_back(slot);
+  shard.Erase(slots, {});
+  int released = 0;
+  while (shard.ReleaseSpare()) ++released;
+  EXPECT_EQ(released, 3) << "once for each slab";
+  fill();
+  EXPECT_EQ(shard.size(), 5000u);
 }
 
 TEST(Shard, RowsOfSeveralSlabsStayApart) {

@@ -9,8 +9,6 @@
 namespace penstock::table {
 namespace {
 
-constexpr Dim kCapacityLeast = 16;
-
 // The initial values of a table whose startup program, like Fluid's, created values but listed no row ids: id
 // i starts from the given row i modulo their number.
 class GivenRows : public RowStart {
@@ -44,12 +42,14 @@ void RowTable::Column::MakeRow(std::int64_t id, std::byte* out) const {
   }
 }
 
-Result<RowTable> RowTable::Make(const Shape& whole, const std::vector<ColumnSource>& columns, Layout layout) {
+Result<RowTable> RowTable::Make(const Shape& whole, const std::vector<ColumnSource>& columns, Layout layout,
+                                const RowPolicy& policy) {
   RowTable table;
   table.layout_ = layout;
   table.height_ = whole[0];
   for (const ColumnSource& source : columns) PENSTOCK_RETURN_IF_ERROR(table.AddColumn(whole, source));
   PENSTOCK_RETURN_IF_ERROR(table.AddRows(whole));
+  if (!policy.none()) table.BeginLife(policy);
   return table;
 }
 
@@ -134,16 +134,21 @@ void RowTable::Grow(Dim rows) {
   Dim capacity = std::max(capacity_, kCapacityLeast);
   while (capacity < rows) capacity *= 2;
   if (capacity == capacity_) return;
+  SetCapacity(capacity, rows);
+}
+
+// Positions from `made` on get their initial values.
+void RowTable::SetCapacity(Dim capacity, Dim made) {
   const Dim kept = row_count();
   for (Column& column : columns_) {
-    Column grown = column;
-    grown.values = Tensor(column.values.dtype(), column.values.shape().WithRows(capacity));
+    Column sized = column;
+    sized.values = Tensor(column.values.dtype(), column.values.shape().WithRows(capacity));
     if (kept > 0)
-      std::memcpy(grown.values.raw(), column.values.raw(),
+      std::memcpy(sized.values.raw(), column.values.raw(),
                   static_cast<std::size_t>(kept) * column.row_bytes());
-    for (Dim at = rows; at < capacity; ++at)
-      grown.MakeRow(0, grown.values.raw() + static_cast<std::size_t>(at) * column.row_bytes());
-    column = std::move(grown);
+    for (Dim at = made; at < capacity; ++at)
+      sized.MakeRow(0, sized.values.raw() + static_cast<std::size_t>(at) * column.row_bytes());
+    column = std::move(sized);
   }
   capacity_ = capacity;
 }
@@ -158,6 +163,7 @@ void RowTable::Require(std::span<const std::int64_t> ids) {
   Grow(row_count() + static_cast<Dim>(missing.size()));
   shard_->Require(
       missing, [](std::size_t, Row) {}, [&](Row row) { MakeRow(row); });
+  Touch(ids);
 }
 
 void RowTable::Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const {
@@ -168,7 +174,7 @@ void RowTable::Read(std::span<const std::int64_t> ids, std::int64_t padding, std
     std::byte* const to = out + i * bytes;
     if (padding != -1 && ids[i] == padding) {
       std::memset(to, 0, bytes);
-    } else if (row) {
+    } else if (IsStored(row)) {
       CopyBytes(At(0, Current(row, copy)), bytes, to);
     } else {
       table.MakeRow(ids[i], to);
@@ -185,12 +191,14 @@ void RowTable::CopyRow(Row row, std::size_t i, RowCopy& copy) const {
 }
 
 RowCopy RowTable::BeginCopy(CopiedRows kind) const {
-  const auto sized = [this](const Column& column) {
-    return Tensor(column.values.dtype(), column.values.shape().WithRows(row_count()));
-  };
   std::vector<std::pair<std::int64_t, Slot>> rows;
   rows.reserve(shard_->size());
-  for (Slot slot = 0; slot < shard_->size(); ++slot) rows.emplace_back(shard_->At(slot).header->id, slot);
+  for (Slot slot = 0; slot < shard_->size(); ++slot) {
+    if (IsStored(shard_->At(slot))) rows.emplace_back(shard_->At(slot).header->id, slot);
+  }
+  const auto sized = [&](const Column& column) {
+    return Tensor(column.values.dtype(), column.values.shape().WithRows(static_cast<Dim>(rows.size())));
+  };
   std::sort(rows.begin(), rows.end());
   RowCopy copy;
   copy.kind = kind;

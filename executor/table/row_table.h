@@ -17,6 +17,10 @@
 //   table.UseRule(rule, {0, 1});                // the table and its state, in the rule's order
 //   table.Update({.gradients = gradients, .rate = rate});
 //
+// With a RowPolicy, ids enter and rows are evicted by its rules. On columns, an update begins with Admit and
+// ends with EndUpdate. `while (table.Sweep()) ...` takes back the memory of evicted rows, a millisecond at a
+// time; this changes nothing else.
+//
 // Not thread-safe; const calls may run beside each other.
 #pragma once
 
@@ -27,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/table/row_life.h"
 #include "executor/table/shard.h"
 #include "framework/base/status.h"
 #include "framework/op/row_rule.h"
@@ -67,12 +72,18 @@ class RowTable {
   // E-server-startup: a variable has neither rows nor initial values for them. kInvalidArgument
   // E-server-shape: the columns do not match, or one is not selected rows.
   static Result<RowTable> Make(const Shape& whole, const std::vector<ColumnSource>& columns,
-                               Layout layout = Layout::kColumns);
+                               Layout layout = Layout::kColumns, const RowPolicy& policy = {});
 
-  Dim row_count() const { return static_cast<Dim>(shard_->size()); }
+  Dim row_count() const {
+    return static_cast<Dim>(shard_->size());
+  }  // evicted ones too, until they are swept
   std::size_t column_count() const { return columns_.size(); }
   const std::string& name(std::size_t column) const { return columns_[column].name; }
 
+  // kColumns, with a policy; otherwise they do nothing. Before Require: removes the rows of ids that have not
+  // entered. After the update: decides which rows exceed the budget.
+  void Admit(std::span<SelectedRows* const> gradients);
+  void EndUpdate();
   // kColumns. Creates the rows of `ids` that are not stored yet.
   void Require(std::span<const std::int64_t> ids);
   Dim PositionOf(std::int64_t id) const { return shard_->Find(id).slot; }  // the row must be stored
@@ -100,8 +111,17 @@ class RowTable {
 
   // Writes the row of each id, one after the other; zeros for `padding`, unless that is -1.
   void Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
-  // Makes the variables list the stored rows, in ascending order.
+  // Makes the variables list the stored rows that are not evicted, in ascending order.
   void Publish() const;
+
+  // Whether evicted rows take memory; takes some of it back, and returns the same. Not during a copy.
+  bool sweeping() const { return life_ != nullptr && life_->sweeping(); }
+  bool Sweep();
+  // With a policy: what a checkpoint keeps beside the rows, and how it continues, before the first update.
+  // kInvalidArgument E-server-shape: it is of rows that the table does not have.
+  LifeCopy CopyLife() const { return life_->Copy(*shard_, version_); }
+  Status RestoreLife(const LifeCopy& copy);
+  RowCounts counts() const { return life_ == nullptr ? RowCounts() : life_->counts(); }
 
   // Copies all columns in portions. Between two portions rows may be read, but neither created nor changed.
   RowCopy BeginCopy(CopiedRows kind = CopiedRows::kCurrent) const;
@@ -121,7 +141,14 @@ class RowTable {
 
   Status AddColumn(const Shape& whole, const ColumnSource& source);
   Status AddRows(const Shape& whole);
+  void BeginLife(const RowPolicy& policy);
   void Grow(Dim rows);
+  void Touch(std::span<const std::int64_t> ids);
+  void Shrink();
+  void SetCapacity(Dim capacity, Dim made);
+  void Moved(Slot from, Slot to);
+  Shard::Moved OnMove();
+  bool IsStored(Row row) const { return row && (life_ == nullptr || !life_->IsGone(*row.header, version_)); }
   void MakeRow(Row row);
   std::byte* At(std::size_t column, Row row) const;
   template <typename T>
@@ -133,11 +160,14 @@ class RowTable {
   // Writes the row in place `i` of the copy.
   void CopyRow(Row row, std::size_t i, RowCopy& copy) const;
 
+  static constexpr Dim kCapacityLeast = 16;
+
   Layout layout_ = Layout::kColumns;
   std::int64_t height_ = 0;
-  Dim capacity_ = 0;              // of the columns
-  std::uint64_t version_ = 0;     // updates
-  std::unique_ptr<Shard> shard_;  // kColumns: headers alone
+  Dim capacity_ = 0;               // of the columns
+  std::uint64_t version_ = 0;      // updates
+  std::unique_ptr<Shard> shard_;   // kColumns: headers alone
+  std::unique_ptr<RowLife> life_;  // null without a policy
   std::vector<Column> columns_;
   std::shared_ptr<const RowRule> rule_;
   std::vector<std::size_t> offsets_;      // of the rule's columns

@@ -26,6 +26,7 @@ void RowTable::Merge(std::span<SelectedRows* const> gradients) {
       RowHeader& header = *row.header;
       if (header.version != version) {
         merged_versions_.push_back(header.version);
+        if (life_ != nullptr) life_->Touch(header, version);
         header.version = version;
         ++header.count;
         header.entry = static_cast<std::uint32_t>(merged_.size());
@@ -95,8 +96,11 @@ void RowTable::CatchUp(std::size_t begin, std::size_t end) {
 
 void RowTable::Update(const Step& step) {
   const bool is_float = columns_.front().values.dtype() == DType::kFp32;
+  Admit(step.gradients);
   is_float ? Merge<float>(step.gradients) : Merge<double>(step.gradients);
-  if (merged_.empty() && !rule_->StepsWithoutRows()) return;
+  // The op does nothing with a gradient without rows. Where rows may miss updates, it is no update either.
+  const bool skipped = merged_.empty() && !rule_->StepsWithoutRows();
+  if (skipped && history_ != nullptr) return;
   ++version_;
   const RowStep common = CommonStep(step);
   const auto scale = [&](std::span<const RowOfStep> rows, auto factor) {
@@ -117,8 +121,11 @@ void RowTable::Update(const Step& step) {
     CatchUp(begin, end);
     rule_->Update(common, part);
   }
-  if (history_ != nullptr) history_->Add(rule_->NumberOf(common));
-  rule_->Advance(common);
+  if (!skipped) {
+    if (history_ != nullptr) history_->Add(rule_->NumberOf(common));
+    rule_->Advance(common);
+  }
+  if (life_ != nullptr) life_->EndUpdate(*shard_, version_, OnMove());
 }
 
 }  // namespace penstock::table

@@ -113,6 +113,21 @@ void Link::SayHello() {
                                     .process = environment_.options.process}});
 }
 
+std::optional<std::uint64_t> Link::named_step() const {
+  const std::lock_guard lock(mutex_);
+  return named_step_;
+}
+
+void Link::Joined() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t step = environment_.steps.step();
+  if (environment_.options.joins != Joins::kAtHighest || *named_step_ >= step) return;
+  tells_step_ = true;
+  welcome_ = false;
+  since_ = environment_.options.clock->Now();
+  if (!closed_) SayHello();
+}
+
 void Link::Complete() {
   const std::lock_guard lock(mutex_);
   completing_ = true;

@@ -84,6 +84,11 @@ class Link final : public ConnectionHandler {
   Status TakeSaved();  // the first error of saves since the last call
   void Complete();
 
+  // The step with which this trainer may begin, as the server has said first.
+  std::optional<std::uint64_t> named_step() const;
+  // The step is known (Session::Join). Tells the server, if it has named an earlier one.
+  void Joined();
+
   // Tells the server why this trainer ends, and closes. Later arrivals are ignored.
   void End(const Status& why);
   void Close();
@@ -240,6 +245,7 @@ class Link final : public ConnectionHandler {
   // link_replies.cc: incoming.
   Status Take(const protocol::Reply& reply, std::uint64_t contract);
   Status On(const protocol::Welcome& welcome);
+  Status CheckStep(std::uint64_t named) const;
   Status On(const protocol::Pushed& pushed);
   Status On(const protocol::StepEnded& ended);
   Status On(const protocol::StepCounted& counted);
@@ -301,6 +307,8 @@ class Link final : public ConnectionHandler {
   std::shared_ptr<Connection> connection_;
   bool welcome_ = false;      // the server has accepted `contract_`
   bool was_welcome_ = false;  // the server has accepted a contract at least once
+  std::optional<std::uint64_t> named_step_;
+  bool tells_step_ = false;  // its hello says at which step it begins, and was not answered yet
   bool completing_ = false, complete_sent_ = false, completed_ = false;
   bool closed_ = true;
   bool ended_ = false;    // the session has failed

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "executor/client/link.h"
+#include "executor/protocol/any_step.h"
 #include "executor/protocol/failure.h"
 #include "executor/protocol/native_codec.h"
 #include "executor/protocol/payload_bytes.h"
@@ -54,12 +55,30 @@ Status Link::Take(const protocol::Reply& reply, std::uint64_t contract) {
   return std::visit([this](const auto& message) { return On(message); }, reply);
 }
 
-Status Link::On(const protocol::Welcome& welcome) {
-  if (welcome.steps_ended > environment_.steps.step()) {
-    return FailedPrecondition("E-rpc-restart", "pserver ", address_, " has had ", welcome.steps_ended,
-                              " steps of trainer ", sender_.trainer, ", which is at step ",
-                              environment_.steps.step(), ": the trainer was restarted");
+// Whether this trainer can go on with a server that has so many of its steps.
+Status Link::CheckStep(std::uint64_t named) const {
+  const std::uint64_t step = environment_.steps.step();
+  const Joins joins = environment_.options.joins;
+  if (joins == Joins::kAtZero && named > step) {
+    return FailedPrecondition("E-rpc-restart", "pserver ", address_, " has had ", named, " steps of trainer ",
+                              sender_.trainer, ", which is at step ", step, ": the trainer was restarted");
   }
+  // A server that only a later program names has not been asked before.
+  const bool late = joins != Joins::kAtZero && environment_.steps.joined() && !was_welcome_;
+  const bool fits =
+      named == protocol::kAnyStep || (joins == Joins::kAtLowest ? named >= step : named <= step);
+  if (!late || fits) return OkStatus();
+  return FailedPrecondition("E-return-step", "pserver ", address_, " has had ", named, " steps of trainer ",
+                            sender_.trainer, ", whose new process begins with step ", step,
+                            " because the pservers of its startup program say so")
+      .With("restart the job; a trainer returns where its startup program receives from every pserver");
+}
+
+Status Link::On(const protocol::Welcome& welcome) {
+  // The answer to a hello from before the step was known.
+  if (tells_step_ && welcome.steps_ended < environment_.steps.step()) return OkStatus();
+  tells_step_ = false;
+  PENSTOCK_RETURN_IF_ERROR(CheckStep(welcome.steps_ended));
   if (!environment_.steps.TakeFirstStep(welcome.first_step)) {
     return FailedPrecondition("E-resume-differs", "pserver ", address_, " continues after step ",
                               welcome.first_step, ", another pserver after step ",
@@ -78,7 +97,8 @@ Status Link::On(const protocol::Welcome& welcome) {
     return DataLoss("E-rpc-welcome", "pserver ", address_, " sent an invalid chunk layout");
   }
   welcome_ = was_welcome_ = true;
-  changed_ = changed_ || environment_.steps.first_step_awaited();
+  if (!named_step_) named_step_ = welcome.steps_ended;
+  changed_ = changed_ || environment_.steps.first_step_awaited() || !environment_.steps.joined();
   notes_.Record(observe::EventKind::kPeerCame, environment_.steps.step());
   log_.Release(KeyOf(protocol::Hello{}));
   if (lost_) Resume();

@@ -41,7 +41,8 @@ void Link::Ask(const std::string& waits_for) {
 
 Link::Waiting Link::WaitsFor() const {
   const std::lock_guard lock(mutex_);
-  const bool has_more = lost_ || !before_welcome_.empty() || pushes_waiting_ > 0 || completing_;
+  const bool has_more =
+      lost_ || !environment_.steps.joined() || !before_welcome_.empty() || pushes_waiting_ > 0 || completing_;
   const Nanoseconds now = environment_.options.clock->Now();
   Waiting waiting{.silent = now - (was_welcome_ ? heard_ : since_), .notes = notes_};
   if (!welcome_ && !completed_ && has_more) {

@@ -36,9 +36,14 @@ namespace penstock::client {
 class Session : private LinkHost {
  public:
   Session(Transport& transport, SessionOptions options)
-      : options_(std::move(options)), environment_{transport, options_, steps_, *this} {}
+      : options_(std::move(options)), environment_{transport, options_, steps_, *this} {
+    if (options_.joins != Joins::kAtZero) steps_.AwaitJoin();
+  }
 
   Status Attach(const Program& program);
+  // Whether the step is known with which this trainer begins (SessionOptions::joins): once all servers of the
+  // first program have answered.
+  bool Join();
   Result<PushHandle> DeclarePush(const RemotePiece& piece);
   Result<PullHandle> DeclarePull(const RemotePiece& piece);
   Result<RowsHandle> DeclareRows(const RemotePiece& piece);

@@ -4,7 +4,8 @@ namespace penstock::client {
 
 Status SessionClient::Attach(const Program& program) {
   PENSTOCK_RETURN_IF_ERROR(CompleteLeft());
-  return session_.Attach(program);
+  PENSTOCK_RETURN_IF_ERROR(session_.Attach(program));
+  return session_.Join() ? OkStatus() : Wait([&] { return session_.Join(); });
 }
 
 Status SessionClient::Push(PushHandle piece, const Variable& value) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "executor/client/session.h"
+#include "executor/protocol/any_step.h"
 
 namespace penstock::client {
 
@@ -13,6 +14,29 @@ Status Session::status() const {
 int Session::trainer() const {
   const std::lock_guard lock(mutex_);
   return trainer_;
+}
+
+// A server that updates nothing names no step.
+bool Session::Join() {
+  if (steps_.joined()) return true;
+  const std::lock_guard lock(mutex_);
+  std::optional<std::uint64_t> step;
+  for (const auto& [address, link] : links_) {
+    const std::optional<std::uint64_t> named = link->named_step();
+    if (!named) return false;
+    if (*named == protocol::kAnyStep) continue;
+    const bool lowest = options_.joins == Joins::kAtLowest;
+    step = !step ? *named : lowest ? std::min(*step, *named) : std::max(*step, *named);
+  }
+  if (links_.empty()) return true;  // the program uses no server
+  steps_.Join(step.value_or(0));
+  for (const auto& [address, link] : links_) link->Joined();
+  if (step.value_or(0) > 0)
+    options_.report(
+        StrCat("this trainer takes the place of one that has died, and begins with step ", *step));
+  if (options_.observer != nullptr) options_.observer->SetSteps(this->step());
+  if (options_.on_joined) options_.on_joined(this->step());
+  return true;
 }
 
 void Session::Close() {

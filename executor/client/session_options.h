@@ -10,6 +10,14 @@
 
 namespace penstock::client {
 
+// The step with which a trainer begins, of those that its servers name in their first answers. They name
+// different ones where a new process takes the place of one that has died within a step.
+enum class Joins {
+  kAtZero,     // a new process takes nobody's place
+  kAtLowest,   // it repeats that step where servers have its gradients already (wait)
+  kAtHighest,  // it takes no part in earlier ones (shrink)
+};
+
 struct SessionOptions {
   std::string job;
   // The folder in which servers save tables, if known: paths in it are sent relative to it.
@@ -23,6 +31,10 @@ struct SessionOptions {
   // How long a server may be out of reach after its welcome before it counts as gone. It is gone at once if
   // nothing listens at its address any more. 0: a connection that breaks is the end.
   Nanoseconds reconnect_deadline{0};
+  // If not kAtZero: Session::Join must be true before the first pull.
+  Joins joins = Joins::kAtZero;
+  // Called with that step; must not call back; may be empty.
+  std::function<void(std::uint64_t)> on_joined;
   std::string process;  // DescribeThisProcess, for servers of this host; empty: unknown
   std::function<void(const std::string&)> report = [](const std::string&) {};  // a line for the user
   // Called when the result of a Done query, of AllClosed or of status has changed, not for other messages;

@@ -6,6 +6,13 @@ namespace penstock::client {
 
 void StepTracker::EndStep() { step_.fetch_add(1, std::memory_order_acq_rel); }
 
+void StepTracker::Join(std::uint64_t step) {
+  const std::lock_guard lock(mutex_);
+  joined_at_ = step;
+  step_.store(step, std::memory_order_release);
+  joined_.store(true, std::memory_order_release);
+}
+
 bool StepTracker::TakeFirstStep(std::uint64_t first_step) {
   const std::lock_guard lock(mutex_);
   if (!first_step_) first_step_ = first_step;
@@ -14,8 +21,8 @@ bool StepTracker::TakeFirstStep(std::uint64_t first_step) {
 
 std::optional<std::uint64_t> StepTracker::first_step() {
   const std::lock_guard lock(mutex_);
-  first_step_awaited_ = !first_step_;
-  return first_step_;
+  first_step_awaited_ = !first_step_ || !joined();
+  return first_step_awaited_ ? std::nullopt : std::optional(*first_step_ + joined_at_);
 }
 
 bool StepTracker::first_step_awaited() const {

@@ -34,10 +34,15 @@ class StepTracker {
   // While a thread waits for one of several pulls, each arrival is signalled, not the last one alone.
   void SignalEachPull(bool on) { wants_each_pull_.fetch_add(on ? 1 : -1, std::memory_order_acq_rel); }
   bool SignalsEachPull() const { return wants_each_pull_.load(std::memory_order_acquire) > 0; }
+  // Before any work: the servers name the step with which this trainer begins.
+  void AwaitJoin() { joined_.store(false, std::memory_order_release); }
+  void Join(std::uint64_t step);
+  bool joined() const { return joined_.load(std::memory_order_acquire); }
   // The job's complete steps before this start of it, as the servers say. Returns false if an earlier server
   // has said otherwise.
   bool TakeFirstStep(std::uint64_t first_step);
-  std::optional<std::uint64_t> first_step();  // nullopt: no server has said it yet
+  // These, and those that this trainer's last process has completed. nullopt: not known yet.
+  std::optional<std::uint64_t> first_step();
   // Whether first_step() was called too early, so that its caller waits.
   bool first_step_awaited() const;
 
@@ -55,10 +60,12 @@ class StepTracker {
   std::array<std::atomic<std::size_t>, 5> open_{};
   std::atomic<std::uint64_t> step_{0};
   std::atomic<int> wants_each_pull_{0};  // threads
-  mutable std::mutex mutex_;             // guards what follows
+  std::atomic<bool> joined_{true};
+  mutable std::mutex mutex_;  // guards what follows
   // Pushes in flight, by step from `first_` on; the first entry is not 0.
   std::deque<std::size_t> pushes_;
   std::uint64_t first_ = 0;
+  std::uint64_t joined_at_ = 0;
   std::optional<std::uint64_t> first_step_;
   bool first_step_awaited_ = false;
 };

@@ -23,6 +23,7 @@ Result<GrpcClientOptions> GrpcClientOptions::FromEnvironment() {
   PENSTOCK_ASSIGN_OR_RETURN(options.tls, transport::TlsFiles::FromEnvironment());
   PENSTOCK_ASSIGN_OR_RETURN(options.connect_deadline, StartDeadline());
   PENSTOCK_ASSIGN_OR_RETURN(options.reconnect_deadline, ReconnectDeadline());
+  PENSTOCK_ASSIGN_OR_RETURN(options.on_trainer_loss, env::Choice("PENSTOCK_ON_TRAINER_LOSS"));
   options.carrier = env::Text("PENSTOCK_TRANSPORT");
   options.wire = env::Text("PENSTOCK_WIRE");
   return options;
@@ -75,9 +76,14 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   client.session.connect_deadline = options.connect_deadline;
   client.session.reconnect_deadline = options.reconnect_deadline;
   client.session.process = DescribeThisProcess();
+  if (options.on_trainer_loss == "wait") client.session.joins = client::Joins::kAtLowest;
+  if (options.on_trainer_loss == "shrink") client.session.joins = client::Joins::kAtHighest;
   // The wall clock orders the incarnations: a restarted trainer has a higher number.
   client.session.incarnation =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  client.session.on_joined = [](std::uint64_t step) {
+    TellLauncherThatBack(StrCat("it continues with step ", step));
+  };
   client.session.on_reaction = TellLauncherOfReaction;
   client.session.observer = &Diagnosis::OfThisProcess().observer();
   client.report_after = report_after;

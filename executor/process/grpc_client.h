@@ -24,6 +24,8 @@ struct GrpcClientOptions {
   Nanoseconds connect_deadline = kStartDeadline;        // for a server to come up (start_deadline.h)
   Nanoseconds reconnect_deadline = kReconnectDeadline;  // for a server whose connection has broken
   transport::TlsFiles tls;
+  // As in GrpcServerOptions: with "wait" or "shrink", a new process may take the place of one that has died.
+  std::string on_trainer_loss = {};
   std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
   std::string wire = {};
@@ -32,7 +34,8 @@ struct GrpcClientOptions {
 
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the
   // working folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE, PENSTOCK_RECONNECT_S,
-  // PENSTOCK_START_S or FLAGS_rpc_deadline; unset ones leave the defaults. kInvalidArgument E-environment.
+  // PENSTOCK_ON_TRAINER_LOSS, PENSTOCK_START_S or FLAGS_rpc_deadline; unset ones leave the defaults.
+  // kInvalidArgument E-environment.
   static Result<GrpcClientOptions> FromEnvironment();
 };
 

@@ -54,6 +54,20 @@ class GrpcServer : public ServerLoop {
   pserver::PserverLoop loop_;
 };
 
+Result<pserver::TrainerLoss> TrainerLossNamed(const std::string& name, WireName wire) {
+  using pserver::TrainerLoss;
+  if (name.empty() || name == "abort") return TrainerLoss::kAbort;
+  if (name != "wait" && name != "shrink") {
+    return InvalidArgument("E-trainer-loss-name", "on_trainer_loss is ", Quote(name),
+                           "; it must be wait, shrink or abort");
+  }
+  if (wire == WireName::kFluid) {
+    return Unimplemented("E-trainer-loss-mode", "on Fluid's wire the death of a trainer ends the job")
+        .With("leave PENSTOCK_WIRE out, or use on_trainer_loss=abort");
+  }
+  return name == "wait" ? TrainerLoss::kWait : TrainerLoss::kShrink;
+}
+
 Result<pserver::CheckpointOptions> CheckpointsFromEnvironment(const std::string& job) {
   pserver::CheckpointOptions options;
   options.folder = env::Text("PENSTOCK_CHECKPOINT_DIR");
@@ -88,6 +102,7 @@ Result<GrpcServerOptions> GrpcServerOptions::FromEnvironment() {
   PENSTOCK_ASSIGN_OR_RETURN(options.tls, transport::TlsFiles::FromEnvironment());
   PENSTOCK_ASSIGN_OR_RETURN(options.start_deadline, StartDeadline());
   PENSTOCK_ASSIGN_OR_RETURN(options.reconnect_deadline, ReconnectDeadline());
+  PENSTOCK_ASSIGN_OR_RETURN(options.on_trainer_loss, env::Choice("PENSTOCK_ON_TRAINER_LOSS"));
   options.carrier = env::Text("PENSTOCK_TRANSPORT");
   options.wire = env::Text("PENSTOCK_WIRE");
   return options;
@@ -104,6 +119,7 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
     return Unimplemented("E-checkpoint-mode", "there are no checkpoints on Fluid's wire")
         .With("leave PENSTOCK_WIRE out, or use fluid.io.save_persistables");
   }
+  PENSTOCK_ASSIGN_OR_RETURN(loop.pserver.trainer_loss, TrainerLossNamed(options.on_trainer_loss, wire));
   loop.pserver.checkpoints = std::move(options.checkpoints);
   loop.pserver.job = std::move(options.job);
   loop.pserver.chunk_limit = options.chunk_limit;

@@ -31,17 +31,19 @@ struct GrpcServerOptions {
   std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
   std::string wire = {};
-  std::string checkpoint_folder = ".";             // tables are saved here, and nowhere else
-  pserver::CheckpointOptions checkpoints = {};     // of the whole job
+  std::string checkpoint_folder = ".";          // tables are saved here, and nowhere else
+  pserver::CheckpointOptions checkpoints = {};  // of the whole job
+  // "wait", "shrink" or "abort" (or empty): what the death of a trainer means (PserverOptions::trainer_loss).
+  std::string on_trainer_loss = {};
   Nanoseconds patience = std::chrono::seconds(5);  // for peers that have not identified themselves
   Nanoseconds start_deadline = kStartDeadline;  // for trainers and other servers to come (start_deadline.h)
   Nanoseconds reconnect_deadline = kReconnectDeadline;  // for peers whose connection has broken
   std::function<void(const std::string&)> report;       // default: a log line
 
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT,
-  // PENSTOCK_WIRE, PENSTOCK_RECONNECT_S, PENSTOCK_START_S or FLAGS_rpc_deadline, and for checkpoints
-  // PENSTOCK_CHECKPOINT_STEPS, PENSTOCK_KEEP_CHECKPOINTS, PENSTOCK_RESUME_STEP, PENSTOCK_RESTART_COUNT,
-  // PADDLE_PSERVERS_IP_PORT_LIST; unset variables leave the defaults above.
+  // PENSTOCK_WIRE, PENSTOCK_RECONNECT_S, PENSTOCK_ON_TRAINER_LOSS, PENSTOCK_START_S or FLAGS_rpc_deadline,
+  // and for checkpoints PENSTOCK_CHECKPOINT_STEPS, PENSTOCK_KEEP_CHECKPOINTS, PENSTOCK_RESUME_STEP,
+  // PENSTOCK_RESTART_COUNT, PADDLE_PSERVERS_IP_PORT_LIST; unset variables leave the defaults above.
   // kInvalidArgument E-environment; E-checkpoint-folder: checkpoints are asked for, but no folder.
   static Result<GrpcServerOptions> FromEnvironment();
 };

@@ -48,4 +48,14 @@ void TellLauncherOfReaction(const Status& why) {
   if (!told_reaction.exchange(true)) Tell(StrCat("reacted\t", why.message()));
 }
 
+void TellLauncherThatFixed(const std::string& why) {
+  static std::atomic<bool> told = false;
+  if (!told.exchange(true)) Tell(StrCat("fixed\t", why));
+}
+
+void TellLauncherThatBack(const std::string& what) {
+  static std::atomic<bool> told = false;
+  if (!told.exchange(true)) Tell(StrCat("back\t", what));
+}
+
 }  // namespace penstock::process

@@ -179,6 +179,12 @@ Result<PserverLoop::Pservers> PserverLoop::MakePservers(std::span<const ServedPr
                          " makes no checkpoints: it serves ", programs.size(),
                          " programs, which have no common step");
   }
+  if (programs.size() > 1 && options.trainer_loss != TrainerLoss::kAbort) {
+    return Unimplemented("E-trainer-loss-mode", "pserver ", roles::ServeView(first).address(),
+                         " can only end the job when a trainer dies: it serves ", programs.size(),
+                         " programs, which have no common step")
+        .With("use on_trainer_loss=abort");
+  }
   Pservers pservers;
   for (const ServedProgram& each : programs) {
     try {

@@ -71,6 +71,8 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   if (observe::Observer* const observer = server->options_.observer)
     server->trace_ = ServerTrace(observer->tracer(), server->facts_);
   config.backup_trainers = policies.backup_trainers;
+  config.trainer_loss = server->options_.trainer_loss;
+  PENSTOCK_RETURN_IF_ERROR(server->RequireReturns(policies.backup_trainers));
   if (config.backup_trainers >= config.trainers) {
     return InvalidArgument("E-plan-backup-trainers", "pserver ", server->facts_.address,
                            ": backup_trainers is ", config.backup_trainers, ", and there are ",
@@ -78,7 +80,9 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   }
   if (config.backup_trainers > 0) PENSTOCK_RETURN_IF_ERROR(server->RequireBackups(config));
   std::unique_ptr<UpdatePolicy> policy = PolicyOf(server->facts_, policies);
-  if (policy->MergesInTurn()) BoundEarlyBytes(server->options_, config);
+  // Turns count each trainer's gradients.
+  const bool shrinks = config.trainer_loss == TrainerLoss::kShrink;
+  if (policy->MergesInTurn() && !shrinks) BoundEarlyBytes(server->options_, config);
   server->machine_ = std::make_unique<StateMachine>(std::move(config), std::move(policy));
   return server;
 }
@@ -94,6 +98,20 @@ Result<std::set<std::string>> Pserver::BeginCheckpoints(const Program& program, 
                            checkpoints_->FolderOf(step)));
   }
   return restored;
+}
+
+// A trainer that returns must find the others in its step, or one step ahead.
+Status Pserver::RequireReturns(int backup_trainers) const {
+  const TrainerLoss loss = options_.trainer_loss;
+  if (loss == TrainerLoss::kAbort) return OkStatus();
+  if (facts_.mode != roles::ServeMode::kSync || !facts_.counters.empty() || backup_trainers > 0) {
+    return Unimplemented("E-trainer-loss-mode", "pserver ", facts_.address,
+                         " can only end the job when a trainer dies: its trainers do not wait for each other")
+        .With("use synchronous training, or on_trainer_loss=abort");
+  }
+  if (loss == TrainerLoss::kShrink) return store_->RequireLiveMeans();
+  store_->KeepVersions();
+  return OkStatus();
 }
 
 // With backup trainers a step lacks some gradients, and different ones on each server. So no norm covers all

@@ -76,6 +76,10 @@ struct PserverOptions {
   // How long a trainer, or another server, may be out of reach before it counts as gone. It is gone at once
   // if its process has ended, as far as this host can see. 0: a connection that breaks is the end.
   Nanoseconds reconnect_deadline{0};
+  // What the death of a trainer means. If the others do not end, its new process is welcome, which has a
+  // greater incarnation. After start_deadline without one, the job ends (kWait). Only in synchronous jobs of
+  // one program, without backup trainers.
+  TrainerLoss trainer_loss = TrainerLoss::kAbort;
   std::function<ProcessState(const std::string&)> state_of = StateOfProcess;
   // Called when a connection was lost; Tick should then be called every few milliseconds for a second. May be
   // empty.
@@ -134,6 +138,7 @@ class Pserver : public EventHandler, public ReplyHandler {
     std::shared_ptr<Caller> caller;  // null: not there
     std::string process;             // as its hello describes it
     std::optional<Lost> lost;        // its connection has broken; it may come back
+    std::optional<Lost> dead;        // its process has ended; a new one may come
     Nanoseconds heard{0};
     Nanoseconds active{0};                // when it last made progress
     std::pair<std::uint64_t, int> place;  // its progress: a step, and how much of it was sent
@@ -149,6 +154,7 @@ class Pserver : public EventHandler, public ReplyHandler {
 
   Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions options);
   Status RequireBackups(const MachineConfig& config) const;
+  Status RequireReturns(int backup_trainers) const;
   // Continues from a checkpoint, if options_ say so; returns the names of the values from it.
   Result<std::set<std::string>> BeginCheckpoints(const Program& program, int backup_trainers, Scope& scope);
   // Runs `work`; if memory is short, or runs out in it, the job ends with E-run-memory.
@@ -177,7 +183,12 @@ class Pserver : public EventHandler, public ReplyHandler {
   Status GoneError(int trainer, const std::string& how) const;
   void GiveUpLost();
   void Closed(const std::shared_ptr<Caller>& from, const Status& why);
-  // The failure or loss of a trainer ends the job.
+  // A trainer has died.
+  void Lose(int trainer, const std::string& how, const Status& why, Actions& actions);
+  bool MayReturn(const protocol::Sender& sender) const;
+  void Return(int trainer, Actions& actions);
+  void GiveUpDead(Nanoseconds now);
+  // The failure of a trainer ends the job.
   void React(int trainer, const Status& why, Actions& actions);
 
   // Messages of admitted trainers (pserver_events.cc).
@@ -251,6 +262,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   std::optional<ChunkId> FirstNotWhole() const;
   std::string Lacking(int param, int chunk) const;
   std::string LackingSums() const;
+  std::string StateOf(int trainer) const;
   std::string TrainersWaiting(Nanoseconds now) const;
 
   const roles::PserverFacts facts_;

@@ -184,6 +184,12 @@ void Pserver::On(const From& from, const protocol::Complete&, Actions& actions) 
 // The trainer has failed, and sends the reason before it leaves.
 void Pserver::On(const From& from, const protocol::Failure& failure, Actions& actions) {
   if (Forget(from.trainer)) return;
+  // Another server has its new process already, which comes here too; or has ended, because the others have
+  // completed there.
+  const bool replaced = options_.trainer_loss != TrainerLoss::kAbort && failure.why.id() == "E-rpc-fenced";
+  const bool left_out = options_.trainer_loss == TrainerLoss::kShrink && failure.why.id() == "E-peer-lost";
+  if (replaced || left_out)
+    return Lose(from.trainer, std::string(failure.why.message()), failure.why, actions);
   React(from.trainer, protocol::FailureOf(StrCat("trainer ", from.trainer), failure.why), actions);
 }
 

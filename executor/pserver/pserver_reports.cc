@@ -173,17 +173,19 @@ std::string Pserver::TrainersWaiting(Nanoseconds now) const {
 std::string Pserver::Lacking(int param, int chunk) const {
   std::string text;
   for (const int t : machine_->Lacks(param, chunk)) {
-    const Trainer& trainer = At(t);
     if (!text.empty()) text += ", ";
-    text += StrCat(
-        "trainer ", t,
-        trainer.lost
-            ? StrCat(" (out of reach for ", WholeSeconds(options_.clock->Now() - trainer.lost->at), " s)")
-        : admission_.Admitted(t)
-            ? StrCat(" (last heard ", WholeSeconds(options_.clock->Now() - trainer.heard), " s ago)")
-            : std::string(" (not started yet)"));
+    text += StrCat("trainer ", t, " (", StateOf(t), ")");
   }
   return text.empty() && machine_->WaitsForSums(param, chunk) ? LackingSums() : text;
+}
+
+std::string Pserver::StateOf(int id) const {
+  const Trainer& trainer = At(id);
+  const auto since = [&](Nanoseconds at) { return StrCat(WholeSeconds(options_.clock->Now() - at), " s"); };
+  if (trainer.dead)
+    return StrCat("its process ended ", since(trainer.dead->at), " ago, a new one is awaited");
+  if (trainer.lost) return StrCat("out of reach for ", since(trainer.lost->at));
+  return admission_.Admitted(id) ? StrCat("last heard ", since(trainer.heard), " ago") : "not started yet";
 }
 
 // "pserver 10.0.0.2:6174 (last heard 11 s ago)"

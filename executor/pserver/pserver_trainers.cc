@@ -80,27 +80,54 @@ void Pserver::TurnAway(const From& from, const Status& why, Actions& actions) {
 }
 
 void Pserver::On(const From& from, const protocol::Hello& hello, Actions& actions) {
-  if (const Status fits = admission_.Check(from.sender, hello.body); !fits.ok())
+  const bool may_return = MayReturn(from.sender);
+  if (const Status fits = admission_.Check(from.sender, hello.body, may_return); !fits.ok())
     return TurnAway(from, fits, actions);
   const int id = from.trainer;
-  // The job is over. A trainer that was out of reach when it failed learns why.
-  if (ended_.has_value() && (!admission_.Admitted(id) || (At(id).lost && !ended_->ok()))) {
+  const bool returns = admission_.Returns(from.sender);
+  // The job is over. A trainer that was out of reach when it failed learns why, and so does a new process.
+  const bool too_late = returns && (!ended_.value_or(OkStatus()).ok() || !machine_->completed(id));
+  if (ended_.has_value() && (!admission_.Admitted(id) || (At(id).lost && !ended_->ok()) || too_late)) {
     const Status over =
         ended_->ok() ? Unavailable("E-peer-lost", "pserver ", facts_.address, " has ended") : *ended_;
     admission_.TurnAway(id);
     return Refuse(from.caller, over);
   }
-  if (const Status alone = CheckAlone(from); !alone.ok()) return Refuse(from.caller, alone);
+  if (const Status alone = CheckAlone(from); !alone.ok() && !returns) return Refuse(from.caller, alone);
   from.caller->Admit();
   if (LogsDetail(1) && !admission_.Admitted(id))
     Log(LogSeverity::kInfo, StrCat("pserver ", facts_.address, ": trainer ", id, " has joined"));
   admission_.Admit(from.sender, hello.body);
+  if (returns) Return(id, actions);
+  machine_->BeginAt(id, hello.step, actions);
   Trainer& trainer = At(id);
   Replace(id, from.caller);
   trainer.process = hello.body.process;
   trainer.heard = trainer.active = options_.clock->Now();
   notes_.Came(id, machine_->steps_ended(id));
   Welcome(id, from.sender.contract);
+}
+
+// Whether a newer process may take the trainer's place. Without a token anyone could say so: then only a
+// trainer that is gone is replaced.
+bool Pserver::MayReturn(const protocol::Sender& sender) const {
+  if (options_.trainer_loss == TrainerLoss::kAbort || sender.trainer >= trainers_.size()) return false;
+  return options_.proven || At(static_cast<int>(sender.trainer)).caller == nullptr;
+}
+
+void Pserver::Return(int id, Actions& actions) {
+  Trainer& trainer = At(id);
+  // If the last process still lives, it learns that it has been replaced.
+  if (trainer.caller != nullptr) trainer.caller->Reply({}, protocol::Failure{Admission::Fenced(id)});
+  machine_->Return(id, actions);
+  trainer.place = {};
+  trainer.waits_for.clear();
+  const std::string after =
+      trainer.dead ? StrCat(" after ", protocol::OutageText(options_.clock->Now() - trainer.dead->at)) : "";
+  trainer.dead.reset();
+  trainer.lost.reset();
+  options_.report(StrCat("pserver ", facts_.address, ": a new process of trainer ", id, " has come", after,
+                         "; it has ", machine_->steps_ended(id), " complete steps here"));
 }
 
 void Pserver::Welcome(int trainer, std::uint64_t contract) {
@@ -114,14 +141,16 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
   Actions credit;
   for (std::uint32_t variable = 0; variable < body.chunk_rows.size(); ++variable) {
     const std::optional<int> param = terms.ParamOfGrad(variable);
-    if (!param || !machine_->by_turn(*param)) continue;
-    body.by_turn.push_back(variable);
-    machine_->TellCredit(*param, trainer, credit);
+    if (!param) continue;
+    if (machine_->by_turn(*param)) body.by_turn.push_back(variable);
+    // Otherwise the window is the credit of the first steps, and answers give more.
+    const bool returned = options_.trainer_loss != TrainerLoss::kAbort && machine_->steps_ended(trainer) > 0;
+    if (machine_->by_turn(*param) || returned) machine_->TellCredit(*param, trainer, credit);
   }
   protocol::Sender to = SenderOf(trainer);
   to.contract = contract;
   At(trainer).caller->Reply(
-      to, protocol::Welcome{.steps_ended = machine_->steps_ended(trainer),
+      to, protocol::Welcome{.steps_ended = machine_->continues_at(trainer),
                             .first_step = checkpoints_ == nullptr ? 0 : checkpoints_->first_step(),
                             .body = std::move(body)});
   Execute(std::move(credit));
@@ -157,6 +186,7 @@ Status Pserver::GoneError(int trainer, const std::string& how) const {
 // Gives up trainers that have been out of reach for too long, or whose process has ended.
 void Pserver::GiveUpLost() {
   const Nanoseconds now = options_.clock->Now();
+  GiveUpDead(now);
   for (int id = 0; id < facts_.trainers; ++id) {
     Trainer& trainer = At(id);
     if (!trainer.lost) continue;
@@ -170,6 +200,22 @@ void Pserver::GiveUpLost() {
     if (late)
       gone =
           std::move(gone).With("note: the launcher's --reconnect_s or PENSTOCK_RECONNECT_S sets this time");
+    Actions actions;
+    Lose(id, how, gone, actions);
+    Execute(std::move(actions));
+  }
+}
+
+// Ends a job that has waited too long for the new process of a trainer.
+void Pserver::GiveUpDead(Nanoseconds now) {
+  if (ended_.has_value() || options_.trainer_loss != TrainerLoss::kWait) return;
+  for (int id = 0; id < facts_.trainers; ++id) {
+    Trainer& trainer = At(id);
+    if (!trainer.dead || now - trainer.dead->at <= options_.start_deadline) continue;
+    const Status gone = GoneError(id, StrCat(trainer.dead->how, ", and no new process came within ",
+                                             WholeSeconds(now - trainer.dead->at), " s"))
+                            .With("note: the launcher's --start_s or PENSTOCK_START_S sets this time");
+    trainer.dead.reset();
     Actions actions;
     React(id, gone, actions);
     Execute(std::move(actions));
@@ -207,8 +253,18 @@ void Pserver::Closed(const std::shared_ptr<Caller>& from, const Status& why) {
     return;
   }
   Actions actions;
-  React(id, GoneError(id, how), actions);
+  Lose(id, how, GoneError(id, how), actions);
   Execute(std::move(actions));
+}
+
+void Pserver::Lose(int id, const std::string& how, const Status& why, Actions& actions) {
+  if (options_.trainer_loss == TrainerLoss::kAbort || ended_.has_value() || machine_->completed(id))
+    return React(id, why, actions);
+  At(id).dead = Lost{.at = options_.clock->Now(), .how = how};
+  const bool waits = options_.trainer_loss == TrainerLoss::kWait;
+  options_.report(StrCat(why.message(), waits ? "; the job waits for a new process of this trainer"
+                                              : "; the others go on without this trainer"));
+  machine_->Lose(id, actions);
 }
 
 void Pserver::React(int trainer, const Status& why, Actions& actions) {

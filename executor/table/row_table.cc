@@ -167,6 +167,15 @@ void RowTable::Require(std::span<const std::int64_t> ids) {
 }
 
 void RowTable::Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const {
+  ReadAfter(history_.get(), ids, padding, out);
+}
+
+void RowTable::ReadLast(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const {
+  ReadAfter(last_history_.get(), ids, padding, out);
+}
+
+void RowTable::ReadAfter(const StepHistory* steps, std::span<const std::int64_t> ids, std::int64_t padding,
+                         std::byte* out) const {
   const Column& table = columns_.front();
   const std::size_t bytes = table.row_bytes();
   std::vector<std::byte> copy;
@@ -175,7 +184,7 @@ void RowTable::Read(std::span<const std::int64_t> ids, std::int64_t padding, std
     if (padding != -1 && ids[i] == padding) {
       std::memset(to, 0, bytes);
     } else if (IsStored(row)) {
-      CopyBytes(At(0, Current(row, copy)), bytes, to);
+      CopyBytes(At(0, AfterSteps(steps, row, copy)), bytes, to);
     } else {
       table.MakeRow(ids[i], to);
     }

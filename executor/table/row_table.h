@@ -111,6 +111,11 @@ class RowTable {
 
   // Writes the row of each id, one after the other; zeros for `padding`, unless that is -1.
   void Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
+  // From now on, ReadLast can be called. Call it after UseRule and Continue.
+  void KeepLast();
+  // Reads as before the last update, but rows that it listed, or that a policy evicted by it, as they are now.
+  void ReadLast(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
+  bool has_policy() const { return life_ != nullptr; }
   // Makes the variables list the stored rows that are not evicted, in ascending order.
   void Publish() const;
 
@@ -156,7 +161,10 @@ class RowTable {
   void CatchUp(std::size_t begin, std::size_t end);
   RowStep CommonStep(const Step& step) const;
   // Of a stored row: `row` itself, or, if it missed updates, its copy in `copy` that has them.
-  Row Current(Row row, std::vector<std::byte>& copy) const;
+  Row Current(Row row, std::vector<std::byte>& copy) const { return AfterSteps(history_.get(), row, copy); }
+  Row AfterSteps(const StepHistory* steps, Row row, std::vector<std::byte>& copy) const;
+  void ReadAfter(const StepHistory* steps, std::span<const std::int64_t> ids, std::int64_t padding,
+                 std::byte* out) const;
   // Writes the row in place `i` of the copy.
   void CopyRow(Row row, std::size_t i, RowCopy& copy) const;
 
@@ -170,8 +178,9 @@ class RowTable {
   std::unique_ptr<RowLife> life_;  // null without a policy
   std::vector<Column> columns_;
   std::shared_ptr<const RowRule> rule_;
-  std::vector<std::size_t> offsets_;      // of the rule's columns
-  std::unique_ptr<StepHistory> history_;  // of all updates; null: rows miss nothing
+  std::vector<std::size_t> offsets_;           // of the rule's columns
+  std::unique_ptr<StepHistory> history_;       // of all updates; null: rows miss nothing
+  std::unique_ptr<StepHistory> last_history_;  // after KeepLast: without the last update
   // Of an update; members to reuse their memory.
   std::vector<RowOfStep> merged_;
   std::vector<std::uint64_t> merged_versions_;  // before the update

@@ -76,11 +76,17 @@ RowStep RowTable::CommonStep(const Step& step) const {
   return {.columns = offsets_, .width = columns_.front().width(), .rate = step.rate, .whole = step.whole};
 }
 
-Row RowTable::Current(Row row, std::vector<std::byte>& copy) const {
-  if (history_ == nullptr || row.header->version == version_) return row;
+void RowTable::KeepLast() {
+  if (history_ == nullptr) return;
+  last_history_ = rule_->MakeHistory();
+  for (std::uint64_t step = 1; step < history_->count(); ++step) last_history_->Add(history_->number(step));
+}
+
+Row RowTable::AfterSteps(const StepHistory* steps, Row row, std::vector<std::byte>& copy) const {
+  if (steps == nullptr || row.header->version >= steps->count()) return row;
   const std::byte* const from = row.at(0);
   copy.assign(from, from + shard_->row_bytes());
-  rule_->CatchUp(CommonStep({}), *history_, row.header->version, {.row = copy.data()});
+  rule_->CatchUp(CommonStep({}), *steps, row.header->version, {.row = copy.data()});
   return {reinterpret_cast<RowHeader*>(copy.data()), row.slot};
 }
 
@@ -122,6 +128,8 @@ void RowTable::Update(const Step& step) {
     rule_->Update(common, part);
   }
   if (!skipped) {
+    if (last_history_ != nullptr && history_->count() > 0)
+      last_history_->Add(history_->number(history_->count()));
     if (history_ != nullptr) history_->Add(rule_->NumberOf(common));
     rule_->Advance(common);
   }

@@ -80,6 +80,7 @@ constexpr std::array kSettings = {
     Whole("PENSTOCK_MAX_ROLE_RESTART", 0, kMany),
     Whole("PENSTOCK_METRICS", 0, 65535),
     YesNo("PENSTOCK_MOVE_THREADS"),
+    OneOf("PENSTOCK_ON_TRAINER_LOSS", "wait shrink abort"),
     Decimal("PENSTOCK_PROGRESS", 0, kManySeconds),
     Decimal("PENSTOCK_RECONNECT_S", 0, kManySeconds),
     Decimal("PENSTOCK_REPORT_AFTER", 1e-3, kManySeconds),

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "executor/client/session.h"
@@ -45,24 +46,33 @@ struct Server {
 class Trainer {
  public:
   Trainer(const ToyJob& job, int id, int steps, Network& net, client::SessionOptions options)
-      : job_(job), id_(id), steps_(steps), net_(net), session_(net.transport(), std::move(options)) {}
+      : job_(job),
+        id_(id),
+        steps_(steps),
+        net_(net),
+        waits_for_pushes_(job.async || options.joins != client::Joins::kAtZero),
+        session_(net.transport(), std::move(options)) {}
 
   Status Start() {
     const Program startup = job_.TrainerStartup(id_);
     PENSTOCK_RETURN_IF_ERROR(session_.Attach(startup));
     PENSTOCK_RETURN_IF_ERROR(Declare());
-    if (silent_) return OkStatus();
-    if (id_ == 0) PENSTOCK_RETURN_IF_ERROR(PushStartValues());
-    PENSTOCK_RETURN_IF_ERROR(PullAll());
-    started_ = true;
-    return OkStatus();
+    return silent_ ? OkStatus() : Begin();
   }
+  // The process ends: no message leaves it any more.
+  void Die() {
+    dead_ = true;
+    session_.Abort();
+  }
+  bool dead() const { return dead_; }
+  bool completing() const { return completing_; }
 
   // Continues if the event for which it waits has happened.
   Status Step() {
-    if (!started_ || completing_ || !session_.status().ok()) return session_.status();
+    if (completing_ || silent_ || !session_.status().ok()) return session_.status();
+    if (!started_) return Begin();
     if (!session_.PullsDone() || !session_.RowsDone()) return OkStatus();
-    if (job_.async && !session_.EarlierPushesDone(session_.step())) return OkStatus();
+    if (waits_for_pushes_ && !session_.EarlierPushesDone(session_.step())) return OkStatus();
     if (looking_) {
       looking_ = false;
       return PushAll();
@@ -78,7 +88,7 @@ class Trainer {
       completing_ = true;
       return session_.Complete();
     }
-    if (step == 0) {
+    if (!std::exchange(trains_, true)) {
       PENSTOCK_RETURN_IF_ERROR(session_.Attach(job_.Trainer(id_)));
       PENSTOCK_RETURN_IF_ERROR(DeclarePushes());
     }
@@ -93,9 +103,20 @@ class Trainer {
   void KeepLast(Status status) { last_ = std::move(status); }
   const Status& last() const { return last_; }
   client::Session& session() { return session_; }
-  const std::vector<ToyValues>& seen() const { return seen_; }
+  const std::vector<ToyValues>& seen() const { return seen_; }  // from first_step() on
+  std::uint64_t first_step() const { return first_step_; }
+  int id() const { return id_; }
 
  private:
+  // Once it is known with which step the trainer begins.
+  Status Begin() {
+    if (!session_.Join()) return OkStatus();
+    first_step_ = session_.step();
+    if (id_ == 0) PENSTOCK_RETURN_IF_ERROR(PushStartValues());
+    PENSTOCK_RETURN_IF_ERROR(PullAll());
+    started_ = true;
+    return OkStatus();
+  }
   std::vector<std::int64_t> IdsOf(const ToyParam& table, std::uint64_t step) const {
     const auto odd = odd_ids_.find(step);
     if (odd != odd_ids_.end()) return {odd->second};
@@ -217,6 +238,7 @@ class Trainer {
   const int id_;
   const int steps_;
   Network& net_;
+  const bool waits_for_pushes_;  // as fetch_barrier does
   client::Session session_;
   std::vector<PushHandle> pushes_;
   std::vector<PullHandle> pulls_;
@@ -232,6 +254,9 @@ class Trainer {
   bool looking_ = false;  // the rows of this step are requested, and no gradient is sent yet
   bool silent_ = false;
   bool started_ = false;
+  bool trains_ = false;  // its main program is attached
+  bool dead_ = false;
+  std::uint64_t first_step_ = 0;
   bool completing_ = false;
 };
 
@@ -240,8 +265,10 @@ class Simulation {
   Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults)
       : Simulation(job, steps, seed, faults, job.trainers) {}
   // Only the first `present` trainers of the job start. `proven`: see PserverOptions.
-  Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults, int present, bool proven = true)
-      : job_(std::move(job)), proven_(proven), net_(seed, faults) {
+  // `joins`: what the death of a trainer means; kAtZero: it ends the job.
+  Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults, int present, bool proven = true,
+             client::Joins joins = client::Joins::kAtZero)
+      : job_(std::move(job)), proven_(proven), joins_(joins), net_(seed, faults) {
     runner_.meanwhile = [this] { net_.RunMeanwhile(); };
     for (std::size_t s = 0; s < job_.servers.size(); ++s) AddServer(static_cast<int>(s));
     for (int t = 0; t < present; ++t) AddTrainer(t, job_, steps, {});
@@ -269,6 +296,9 @@ class Simulation {
     options.clock = &net_.clock();
     options.resend_after = std::chrono::milliseconds(100);
     options.reconnect_deadline = net_.reconnect_deadline();
+    using pserver::TrainerLoss;
+    if (joins_ == client::Joins::kAtLowest) options.trainer_loss = TrainerLoss::kWait;
+    if (joins_ == client::Joins::kAtHighest) options.trainer_loss = TrainerLoss::kShrink;
     auto made = pserver::Pserver::Make(server.program, *server.program.main().ops().back().op, server.scope,
                                        SimOps(), runner_, options);
     ASSERT_TRUE(made.ok()) << made.status().ToString();
@@ -297,9 +327,11 @@ class Simulation {
     options.resend_after = job.resend_after;
     options.clock = &net_.clock();
     options.reconnect_deadline = net_.reconnect_deadline();
+    options.joins = joins_;
     trainers_.push_back(std::make_unique<Trainer>(job, id, steps, net_, options));
     Trainer& trainer = *trainers_.back();
     net_.After(net_.Delay() * 10, [this, &trainer] {
+      if (trainer.dead()) return;
       const Status status = trainer.Start();
       ASSERT_TRUE(status.ok()) << status.ToString();
       Tick(trainer);
@@ -316,7 +348,7 @@ class Simulation {
             return s->pserver == nullptr || s->killed || s->pserver->Ended().has_value();
           });
           const bool trainers = std::all_of(trainers_.begin(), trainers_.end(), [](const auto& t) {
-            return t->session().CompleteDone() || !t->session().status().ok();
+            return t->dead() || t->session().CompleteDone() || !t->session().status().ok();
           });
           return servers && trainers;
         },
@@ -336,6 +368,7 @@ class Simulation {
   SimBlockRunner& runner() { return runner_; }
   Server& server(int i) { return *servers_[static_cast<std::size_t>(i)]; }
   Trainer& trainer(int i) { return *trainers_[static_cast<std::size_t>(i)]; }
+  int trainer_count() const { return static_cast<int>(trainers_.size()); }  // processes
   const ToyJob& job() const { return job_; }
 
  private:
@@ -345,6 +378,7 @@ class Simulation {
     net_.After(kTick, [this, &server] { Tick(server); });
   }
   void Tick(Trainer& trainer) {
+    if (trainer.dead()) return;
     trainer.KeepLast(trainer.Step());  // the session's status has an error that ends the job
     trainer.session().Tick();
     net_.After(kTick / 10, [this, &trainer] { Tick(trainer); });
@@ -352,6 +386,7 @@ class Simulation {
 
   const ToyJob job_;
   const bool proven_;
+  const client::Joins joins_;
   SimBlockRunner runner_;
   Network net_;
   std::vector<std::unique_ptr<Server>> servers_;

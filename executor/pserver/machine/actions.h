@@ -17,6 +17,13 @@
 
 namespace penstock::pserver {
 
+// What the death of a trainer that has not completed means.
+enum class TrainerLoss {
+  kAbort,   // the job ends
+  kWait,    // the others wait for its new process, which repeats its incomplete step from the same values
+  kShrink,  // the others go on without it, until its new process joins them
+};
+
 struct MachineConfig {
   int trainers = 1;
   bool has_lr_block = false;
@@ -27,8 +34,9 @@ struct MachineConfig {
   std::size_t early_bytes = 0;   // of params by turn: limit of bytes given to trainers and not merged yet
   std::uint64_t first_step = 0;  // complete steps of the job before this start of it (a checkpoint's)
   std::uint64_t cut_every = 0;   // the steps from one checkpoint to the next; 0: there are none
-  int servers = 1;               // servers that exchange sums (sum_exchange.h), including this one
-  int server = 0;                // this server's number among them
+  TrainerLoss trainer_loss = TrainerLoss::kAbort;
+  int servers = 1;  // servers that exchange sums (sum_exchange.h), including this one
+  int server = 0;   // this server's number among them
   struct Param {
     std::string name;
     std::vector<std::size_t> bytes_of_chunks;
@@ -88,6 +96,9 @@ struct MergeAction {
   std::vector<Payload> parts;  // in order
   std::uint64_t rows = 0;      // of a sparse gradient
   int of = 0;                  // as in Turn (update_policy.h)
+  // Of the last turn of a version that lacks the gradients of lost trainers: the number of the others, of
+  // whose gradients the update uses the mean. 0: as many as the program merges.
+  int mean_of = 0;
   // A value set by a trainer: the first one becomes the chunk's; each later one must be equal.
   bool initial = false;
 };

@@ -108,7 +108,8 @@ Admission::Admission(const roles::PserverFacts& facts, std::string job)
   for (int t = 0; t < facts.trainers; ++t) trainers_.push_back({.terms = TrainerTerms(facts, t)});
 }
 
-Status Admission::Check(const protocol::Sender& sender, const protocol::HelloBody& hello) const {
+Status Admission::Check(const protocol::Sender& sender, const protocol::HelloBody& hello,
+                        bool may_return) const {
   const std::uint32_t id = sender.trainer;
   const std::size_t count = trainers_.size();
   if (sender.job != job_hash_ || hello.job != job_) {
@@ -129,14 +130,18 @@ Status Admission::Check(const protocol::Sender& sender, const protocol::HelloBod
   PENSTOCK_RETURN_IF_ERROR(CheckJobFacts(sender, hello));
   const std::optional<std::uint64_t>& known = trainers_[id].incarnation;
   if (known && sender.incarnation < *known) {
-    return FailedPrecondition("E-rpc-fenced", "trainer ", id,
-                              " has been restarted since; this process is its older instance");
+    return Fenced(static_cast<int>(id));
   }
-  if (known && sender.incarnation > *known) {
+  if (known && sender.incarnation > *known && !may_return) {
     return FailedPrecondition("E-rpc-restart", "trainer ", id,
                               " was started a second time while the job ran");
   }
   return OkStatus();
+}
+
+Status Admission::Fenced(int trainer) {
+  return FailedPrecondition("E-rpc-fenced", "trainer ", trainer,
+                            " has been restarted since; this process is its older instance");
 }
 
 std::optional<TrainerTerms> Admission::TermsFor(const protocol::Sender& sender,

@@ -68,8 +68,15 @@ class Admission {
   // Ok if the hello is from a trainer of this job that may take part, for the first time or again. Otherwise
   // the reason: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-job-mismatch (the same
   // messages, but another program or configuration), E-rpc-fenced (an older process of that trainer),
-  // E-rpc-restart (a newer one).
-  Status Check(const protocol::Sender& sender, const protocol::HelloBody& hello) const;
+  // E-rpc-restart (a newer one, unless `may_return`).
+  Status Check(const protocol::Sender& sender, const protocol::HelloBody& hello,
+               bool may_return = false) const;
+  static Status Fenced(int trainer);  // E-rpc-fenced
+  // Whether the sender is a newer process of a trainer that was admitted.
+  bool Returns(const protocol::Sender& sender) const {
+    const Trainer& known = At(static_cast<int>(sender.trainer));
+    return known.incarnation && sender.incarnation > *known.incarnation;
+  }
 
   // After Check, with the same hello. A trainer may come again with another contract: its programs become
   // known one by one, and each may use more tables.

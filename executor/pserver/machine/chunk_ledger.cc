@@ -40,6 +40,23 @@ bool ChunkAccount::whole(int trainer, std::uint64_t step) const {
   return step >= from.taken && step - from.taken < from.ahead.size() && from.ahead[step - from.taken].whole();
 }
 
+std::uint64_t ChunkAccount::whole_below(int trainer) const {
+  const Sequence& from = From(trainer);
+  const auto first = std::find_if_not(from.ahead.begin(), from.ahead.end(),
+                                      [](const PartSet& gradient) { return gradient.whole(); });
+  return from.taken + static_cast<std::uint64_t>(first - from.ahead.begin());
+}
+
+void ChunkAccount::Forget(int trainer, std::uint64_t from_step) {
+  Sequence& from = From(trainer);
+  const std::uint64_t kept = from_step < from.taken ? 0 : from_step - from.taken;
+  for (; from.ahead.size() > kept; from.ahead.pop_back()) {
+    if (!from.ahead.back().whole()) continue;
+    const auto last = std::find(arrived_.rbegin(), arrived_.rend(), trainer);
+    arrived_.erase(std::next(last).base());
+  }
+}
+
 bool ChunkAccount::has_ahead() const {
   return std::any_of(from_.begin(), from_.end(), [](const Sequence& from) { return !from.ahead.empty(); });
 }
@@ -116,7 +133,7 @@ void ChunkAccount::EndMerge() {
 
 void ChunkAccount::EndBlock() {
   ++version_;
-  merged_ = 0;
+  merged_ = missing_ = 0;
   fed_ = running_ = published_ = measured_ = false;
   for (Sequence& from : from_) from.applied = from.taken;
 }
@@ -187,8 +204,25 @@ bool ChunkLedger::AllCompleted() const {
                      [](const TrainerAccount& trainer) { return trainer.completed; });
 }
 
+bool ChunkLedger::NobodyIsLeft() const {
+  return std::all_of(trainers_.begin(), trainers_.end(),
+                     [](const TrainerAccount& trainer) { return trainer.completed || trainer.lost; });
+}
+
+bool ChunkLedger::BeginsAfter(std::uint64_t step) const {
+  return std::any_of(trainers_.begin(), trainers_.end(), [&](const TrainerAccount& trainer) {
+    return !trainer.completed && !trainer.lost && step < trainer.absent_below;
+  });
+}
+
+bool ChunkLedger::IsMissing(int trainer, std::uint64_t step) const {
+  const TrainerAccount& account = this->trainer(trainer);
+  return !account.completed && (account.lost || step < account.absent_below);
+}
+
 bool ChunkLedger::IsAbsent(int trainer, std::uint64_t step) const {
-  return this->trainer(trainer).completed && step >= this->trainer(trainer).steps_ended;
+  const TrainerAccount& account = this->trainer(trainer);
+  return (account.completed && step >= account.steps_ended) || IsMissing(trainer, step);
 }
 
 void ChunkLedger::StartBlock(ChunkId at) {

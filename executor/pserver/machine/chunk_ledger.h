@@ -56,6 +56,9 @@ class ChunkAccount {
   std::uint64_t version() const { return version_; }
   // Trainers' turns completed in the version in progress, including those that brought zeros.
   int merged() const { return merged_; }
+  // Of these turns, those of lost trainers.
+  int missing() const { return missing_; }
+  void CountMissing() { ++missing_; }
   // Whether it includes a gradient, and not only zeros.
   bool fed() const { return fed_; }
   bool merging() const { return merging_; }
@@ -72,6 +75,10 @@ class ChunkAccount {
   bool whole(int trainer, std::uint64_t step) const;  // and not taken yet
   // No part of any step from this one on has come.
   std::uint64_t come(int trainer) const { return taken(trainer) + From(trainer).ahead.size(); }
+  // Its gradients of all steps below this are whole here, or taken.
+  std::uint64_t whole_below(int trainer) const;
+  // Drops what has come of the trainer's gradients from this step on, except those taken.
+  void Forget(int trainer, std::uint64_t from_step);
   // The trainer was told, with its last gradient or later, that steps below this are welcome.
   std::uint64_t told(int trainer) const { return From(trainer).told; }
   void Tell(int trainer, std::uint64_t welcome_below) { From(trainer).told = welcome_below; }
@@ -124,6 +131,7 @@ class ChunkAccount {
   std::size_t bytes_ = 0;
   std::uint64_t version_ = 0;
   int merged_ = 0;
+  int missing_ = 0;
   bool fed_ = false;
   bool merging_ = false;
   bool running_ = false;
@@ -143,9 +151,15 @@ struct TrainerAccount {
   std::uint64_t steps_begun = 0;    // by a push
   std::uint64_t counted_below = 0;  // steps that it has reported to the learning-rate schedule
   bool completed = false;
-  bool left = false;             // others continue without it, which was reported
-  std::uint64_t saves_done = 0;  // requests below it
-  Status save_status;            // of the last
+  bool left = false;  // others continue without it, which was reported
+  // Of a trainer that has been lost:
+  bool lost = false;               // others continue without it (TrainerLoss::kShrink)
+  bool joins = true;               // it has sent no gradient yet, and may say that it begins at a later step
+  std::uint64_t absent_below = 0;  // its new process takes no part in steps below this
+  std::uint64_t kept_below = 0;    // its gradients of steps below this are here, from its last process
+  bool saves_for_last = false;     // a save in progress was requested by its last process
+  std::uint64_t saves_done = 0;    // requests below it
+  Status save_status;              // of the last
 };
 
 // A step that a trainer has reported to the learning-rate schedule.
@@ -172,7 +186,13 @@ class ChunkLedger {
   const TrainerAccount& trainer(int id) const { return trainers_[static_cast<std::size_t>(id)]; }
   TrainerAccount& trainer(int id) { return trainers_[static_cast<std::size_t>(id)]; }
   bool AllCompleted() const;
-  // Whether it has completed before this step.
+  // Whether each trainer has completed or is lost.
+  bool NobodyIsLeft() const;
+  // Whether a trainer has returned, and begins after this step.
+  bool BeginsAfter(std::uint64_t step) const;
+  // Whether the trainer takes no part in the step, because it is lost, or was.
+  bool IsMissing(int trainer, std::uint64_t step) const;
+  // Whether it takes no part in it, for that reason or because it has completed before.
   bool IsAbsent(int trainer, std::uint64_t step) const;
   // The lowest version of all updated chunks.
   std::uint64_t low_version() const { return low_version_; }

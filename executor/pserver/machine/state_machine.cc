@@ -55,6 +55,7 @@ void StateMachine::Push(const PushEvent& push, Actions& out) {
 void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
   TrainerAccount& from = ledger_.trainer(push.trainer);
   from.steps_begun = std::max(from.steps_begun, push.step + 1);
+  from.joins = false;
   TellWhoLeft(out);
   const ChunkId at{push.param, push.chunk};
   const std::uint64_t limit = WelcomeBelow(at, push.trainer);
@@ -65,7 +66,7 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
     return;
   }
   ChunkAccount& chunk = ledger_.chunk(at);
-  const bool repeat = push.step < chunk.taken(push.trainer);
+  const bool repeat = push.step < std::max(chunk.taken(push.trainer), from.kept_below);
   const bool was_whole = repeat || chunk.whole(push.trainer, push.step);
   repeats_ += repeat ? 1 : 0;
   if (!repeat && !chunk.Collect(push, ledger_.PushedBytes(push), ledger_.config().part_bytes)) {
@@ -113,7 +114,12 @@ void StateMachine::PushStart(const PushEvent& push, Actions& out) {
 void StateMachine::StartMerge(ChunkId at, const Turn& turn, Actions& out) {
   MergeAction merge{
       .param = at.param, .chunk = at.chunk, .trainer = turn.trainer, .parts = {}, .of = turn.of};
-  ledger_.chunk(at).StartMerge(merge);
+  ChunkAccount& chunk = ledger_.chunk(at);
+  if (turn.kind == Turn::Kind::kZeros && ledger_.IsMissing(turn.trainer, chunk.version()))
+    chunk.CountMissing();
+  if (chunk.missing() > 0 && turn.trainer + 1 == ledger_.trainers())
+    merge.mean_of = ledger_.trainers() - chunk.missing();
+  chunk.StartMerge(merge);
   ++busy_;
   out.emplace_back(std::move(merge));
 }
@@ -271,7 +277,8 @@ void StateMachine::AnswerWaiting(ChunkId at, Actions& out) {
 }
 
 void StateMachine::EndIfDrained(Actions& out) {
-  if (ended_ || busy_ > 0 || !ledger_.AllCompleted() || !sums_.settled()) return;
+  const bool over = ledger_.NobodyIsLeft() && completed_in_all_ > 0;  // a job does not end without its result
+  if (ended_ || busy_ > 0 || !over || !sums_.settled()) return;
   ended_ = true;
   out.emplace_back(EndAction{OkStatus()});
 }
@@ -319,6 +326,7 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
                            Actions& out) {
   if (ended_) return;
   TrainerAccount& from = ledger_.trainer(trainer);
+  if (ledger_.UpdatedChunks() == 0) from.steps_ended = std::max(from.steps_ended, step);
   if (step > from.steps_ended) return;  // the preceding end is in transit; this one will be retried
   if (step == from.steps_ended) {
     for (int i = 0; i < static_cast<int>(ledger_.config().params.size()); ++i) {

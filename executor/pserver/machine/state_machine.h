@@ -61,7 +61,15 @@ class StateMachine {
   void PullRows(const RowsEvent& pull, Actions& out);
   void Save(const SaveEvent& save, Actions& out);
   void Complete(int trainer, Actions& out);
-  // The trainer has died (before it completed), which ends the job.
+  // The trainer has died before it completed, and the others wait for a new process, or go on without it.
+  void Lose(int trainer, Actions& out);
+  // A new process takes the trainer's place. What has come of its incomplete step is dropped, except
+  // gradients that are merged: those it sends again are recognised.
+  void Return(int trainer, Actions& out);
+  // A new process of a trainer begins at this step, because another server is so far. Only before its first
+  // gradient.
+  void BeginAt(int trainer, std::uint64_t step, Actions& out);
+  // The trainer has failed or died before it completed, which ends the job.
   void Gone(int trainer, const Status& why, Actions& out);
   // Ends the job: an error of ours, or a cancellation.
   void Fail(const Status& why, Actions& out);
@@ -84,6 +92,10 @@ class StateMachine {
   bool ended() const { return ended_; }
   bool completed(int trainer) const { return ledger_.trainer(trainer).completed; }
   std::uint64_t steps_ended(int trainer) const { return ledger_.trainer(trainer).steps_ended; }
+  // Where a new process of the trainer may continue. A server that updates nothing does not know it:
+  // protocol::kAnyStep.
+  std::uint64_t continues_at(int trainer) const;
+  TrainerLoss trainer_loss() const { return ledger_.config().trainer_loss; }
   std::uint64_t version(int param, int chunk) const { return ledger_.chunk({param, chunk}).version(); }
   // The trainer's gradients of this chunk are welcome for steps below this.
   std::uint64_t credit(int param, int chunk, int trainer) const {
@@ -135,6 +147,8 @@ class StateMachine {
   void StartSave(int param, Actions& out);
   void AnswerSave(int trainer, std::uint32_t request, Actions& out);
   void Leave(int trainer, Actions& out);
+  void ForgetRequests(int trainer);
+  std::uint64_t FindStep(int trainer) const;
   void EndIfDrained(Actions& out);
   void Cut(ChunkId at, std::uint64_t step, Actions& out);
   void CutIfDue(ChunkId at, bool all_are_there, Actions& out);
@@ -153,6 +167,7 @@ class StateMachine {
   std::uint64_t idle_steps_ = 0;    // of a server without updates: the steps that need no checkpoint any more
   std::size_t busy_ = 0;            // merges, measures, blocks, saves and copies in progress
   int completed_ = 0;               // trainers, not counting those that left
+  int completed_in_all_ = 0;
   bool ended_ = false;
 };
 

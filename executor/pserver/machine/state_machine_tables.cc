@@ -1,5 +1,6 @@
 // Requests for single rows of tables, and requests to save tables and slices of parameters.
 #include <algorithm>
+#include <utility>
 
 #include "executor/pserver/machine/state_machine.h"
 
@@ -84,9 +85,11 @@ void StateMachine::SaveDone(const SaveEvent& save, const Status& status, Actions
   account.saves.erase(account.saves.begin());
   account.saving = false;
   --busy_;
-  trainer.saves_done = std::uint64_t{save.request} + 1;
-  trainer.save_status = status;
-  if (!ended_) AnswerSave(save.trainer, save.request, out);
+  if (!std::exchange(trainer.saves_for_last, false)) {
+    trainer.saves_done = std::uint64_t{save.request} + 1;
+    trainer.save_status = status;
+    if (!ended_) AnswerSave(save.trainer, save.request, out);
+  }
   StartSave(save.param, out);
   EndIfDrained(out);
 }

@@ -1,7 +1,9 @@
-// Initial values that trainers set, and what happens when a trainer leaves.
+// Initial values that trainers set, and what happens when a trainer leaves, is lost and returns.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "executor/protocol/any_step.h"
 #include "executor/pserver/machine/state_machine.h"
 
 namespace penstock::pserver {
@@ -70,9 +72,80 @@ void StateMachine::Gone(int trainer, const Status& why, Actions& out) {
   if (!completed(trainer)) Fail(why, out);
 }
 
+void StateMachine::Lose(int trainer, Actions& out) {
+  if (ended_ || completed(trainer) || trainer_loss() != TrainerLoss::kShrink) return;
+  ledger_.trainer(trainer).lost = true;
+  // Whole gradients are merged in their turn.
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    ChunkAccount& chunk = ledger_.chunk(at);
+    chunk.Forget(trainer, chunk.whole_below(trainer));
+  }
+  AdvanceAll(out);
+  EndIfDrained(out);
+}
+
+// The step at which a new process continues. Those who have waited need the step whose gradients are not all
+// here; those who have gone on, the first step in which nothing stands for its gradients yet.
+std::uint64_t StateMachine::FindStep(int trainer) const {
+  const bool waits = trainer_loss() == TrainerLoss::kWait;
+  std::optional<std::uint64_t> step;
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    if (IsStart(at.param)) continue;
+    const ChunkAccount& chunk = ledger_.chunk(at);
+    const std::uint64_t own = waits ? chunk.whole_below(trainer) : chunk.taken(trainer);
+    step = !step ? own : waits ? std::min(*step, own) : std::max(*step, own);
+  }
+  return step.value_or(ledger_.trainer(trainer).steps_ended);
+}
+
+std::uint64_t StateMachine::continues_at(int trainer) const {
+  const bool knows = trainer_loss() != TrainerLoss::kWait || ledger_.UpdatedChunks() > 0;
+  return knows ? steps_ended(trainer) : protocol::kAnyStep;
+}
+
+void StateMachine::Return(int trainer, Actions& out) {
+  if (ended_ || completed(trainer)) return;
+  TrainerAccount& from = ledger_.trainer(trainer);
+  const std::uint64_t step = FindStep(trainer);
+  for (const ChunkId& at : ledger_.AllChunks())
+    ledger_.chunk(at).Forget(trainer, IsStart(at.param) ? 0 : step);
+  ForgetRequests(trainer);
+  from.lost = false;
+  from.steps_ended = from.kept_below = step;
+  if (trainer_loss() != TrainerLoss::kShrink) return;
+  from.kept_below = 0;
+  from.absent_below = step;
+  from.joins = true;
+  AdvanceAll(out);
+}
+
+void StateMachine::BeginAt(int trainer, std::uint64_t step, Actions& out) {
+  TrainerAccount& from = ledger_.trainer(trainer);
+  if (ended_ || trainer_loss() != TrainerLoss::kShrink || !from.joins || step <= from.absent_below) return;
+  from.absent_below = from.steps_ended = step;
+  AdvanceAll(out);
+}
+
+// The numbers of requests begin again with a new process.
+void StateMachine::ForgetRequests(int trainer) {
+  TrainerAccount& from = ledger_.trainer(trainer);
+  from.saves_done = 0;
+  const auto is_its = [&](const auto& request) { return request.trainer == trainer; };
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    ChunkAccount& chunk = ledger_.chunk(at);
+    std::erase_if(chunk.pulls, [&](const auto& pull) { return pull.second == trainer; });
+    std::erase_if(chunk.row_pulls, is_its);
+    const bool saving = chunk.saving && is_its(chunk.saves.front());
+    from.saves_for_last = from.saves_for_last || saving;
+    chunk.saves.erase(std::remove_if(chunk.saves.begin() + (saving ? 1 : 0), chunk.saves.end(), is_its),
+                      chunk.saves.end());
+  }
+}
+
 void StateMachine::Leave(int trainer, Actions& out) {
   ledger_.trainer(trainer).completed = true;
   ++completed_;
+  ++completed_in_all_;
   policy_->Completed(trainer);
   TellWhoLeft(out);
   AdvanceAll(out);  // some may have waited for this trainer

@@ -15,8 +15,9 @@
 namespace penstock::pserver {
 namespace {
 
-// The factor of the program's own `scale` for the mean of so many gradients.
-float MeanOf(int gradients) { return static_cast<float>(1.0 / gradients); }
+std::size_t RowBytesOf(const protocol::ContractPiece& piece) {
+  return static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
+}
 
 void Place(const std::vector<Payload>& parts, Tensor& to) {
   std::byte* at = to.raw();
@@ -208,6 +209,27 @@ Status ChunkStore::RequireMeans() const {
   return OkStatus();
 }
 
+// By what the update multiplies the sum of the gradients.
+std::optional<float> ChunkStore::FactorOf(const Param& param) const {
+  if (param.row_update) return param.row_update->factor;
+  if (param.merge) return param.merge->factor;
+  const auto served = std::ranges::find(facts_.params, param.piece.name,
+                                        [](const roles::ServedParam& each) { return each.param.name; });
+  const std::optional<MergePlan> merge = FindMerge(program_, param.block, served->grads);
+  return param.rows && merge ? merge->factor : std::nullopt;
+}
+
+Status ChunkStore::RequireLiveMeans() const {
+  for (const Param& param : params_) {
+    if (param.start) continue;
+    if (FactorOf(param) == MeanOf(facts_.trainers)) continue;
+    return Unimplemented("E-server-shrink", "the update of ", param.piece.name, " on pserver ",
+                         facts_.address, " does not begin with a mean of gradients that the server computes")
+        .With("on_trainer_loss=shrink needs it; use wait or abort");
+  }
+  return OkStatus();
+}
+
 std::size_t ChunkStore::QueueOf(int param, int chunk) const {
   if (param >= 0)
     return params_[static_cast<std::size_t>(param)].first_queue + static_cast<std::size_t>(chunk);
@@ -239,6 +261,7 @@ Status ChunkStore::Merge(const MergeAction& merge) {
   if (merge.initial) return SetInitial(merge);
   Chunk& chunk = At(merge.param, merge.chunk);
   const Param& param = params_[static_cast<std::size_t>(merge.param)];
+  chunk.mean_of = merge.mean_of;
   if (param.start) {
     Place(merge.parts, chunk.param);
     return OkStatus();
@@ -292,6 +315,7 @@ void ChunkStore::AddToSum(const MergeAction& merge, const Param& param, Chunk& c
   if (!sum.initialized()) sum = pool_.Make(chunk.param.dtype(), chunk.param.shape());
   Addition addition{.first = chunk.merged == 1, .to = chunk.first ? &*chunk.first : nullptr};
   if (last) addition.factor = all == param.addends ? param.merge->factor : std::optional(MeanOf(all));
+  if (last && merge.mean_of > 0) addition.factor = MeanOf(merge.mean_of);
   AddGradient(merge.parts, addition, sum);
   chunk.first.reset();
 }
@@ -303,6 +327,8 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
   }
   Chunk& chunk = At(run.param, run.chunk);
   Param& param = params_[static_cast<std::size_t>(run.param)];
+  if (keeps_versions_) KeepVersion(param, chunk);
+  if (param.rows && !param.row_update && chunk.mean_of > 0) ScaleRows(param, chunk);
   Status status = param.table != nullptr ? UpdateTable(param, chunk, runner)
                                          : chunk.update.Run(runner, program_, param.block, *chunk.scope);
   if (!status.ok()) {
@@ -321,6 +347,34 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
     now = view.rows;
   }
   return OkStatus();
+}
+
+void ChunkStore::KeepVersions() {
+  keeps_versions_ = true;
+  for (const Param& param : params_) {
+    if (param.table != nullptr) param.table->KeepLast();
+  }
+}
+
+// Before an update. The copy that trainers got is kept; rows are copied if the update may change them.
+void ChunkStore::KeepVersion(const Param& param, Chunk& chunk) {
+  if (param.table == nullptr) {
+    const bool is_there = chunk.published != nullptr && chunk.published_version == chunk.version;
+    chunk.kept = is_there ? std::exchange(chunk.published, nullptr)
+                          : Published::Copy(chunk.param, {.part_bytes = part_bytes_}, pool_);
+    return;
+  }
+  std::vector<std::int64_t> ids;
+  for (const auto& grad : chunk.grads) {
+    const auto& rows = grad->As<SelectedRows>().rows;
+    ids.insert(ids.end(), rows.begin(), rows.end());
+  }
+  if (!param.row_update || param.table->has_policy()) {  // every row may change
+    table::RowCopy stored = param.table->BeginCopy();
+    param.table->CopyRows(stored, param.table->row_count());
+    ids.insert(ids.end(), stored.rows.rows.begin(), stored.rows.rows.end());
+  }
+  chunk.kept_rows.emplace(std::move(ids), *param.table, RowBytesOf(param.piece));
 }
 
 Status ChunkStore::CountStep(int trainer) {
@@ -344,6 +398,7 @@ std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::
     if (c.published == nullptr) c.published = Published::Share(c.param, way);
     return c.published;
   }
+  if (c.kept != nullptr && version + 1 == c.version) return c.kept;
   if (c.published == nullptr || c.published_version != version) {
     if (version != c.version) return nullptr;
     c.published.reset();  // the new copy may reuse its memory
@@ -353,7 +408,8 @@ std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::
   }
   c.published_to.insert(trainer);
   std::shared_ptr<const Published> published = c.published;
-  if (c.published_to.size() == static_cast<std::size_t>(facts_.trainers)) c.published.reset();
+  const bool all_have_it = c.published_to.size() == static_cast<std::size_t>(facts_.trainers);
+  if (all_have_it && !keeps_versions_) c.published.reset();
   return published;
 }
 

@@ -34,6 +34,7 @@
 #include "executor/pserver/machine/state_machine.h"
 #include "executor/pserver/memory/buffer_pool.h"
 #include "executor/pserver/memory/chunk_policy.h"
+#include "executor/pserver/memory/kept_rows.h"
 #include "executor/pserver/memory/lazy_block.h"
 #include "executor/pserver/memory/merge_plan.h"
 #include "executor/pserver/memory/published.h"
@@ -73,6 +74,14 @@ class ChunkStore {
   // kUnimplemented E-server-backup: the update of a param is not made of the mean of the gradients.
   Status RequireMeans() const;
 
+  // From now on, the memory keeps the last version of each chunk and of each row until the next update, for
+  // trainers that return (TrainerLoss::kWait). Costs up to two more copies of the parameters' values, and the
+  // values of the rows that an update changes. Call before the first job.
+  void KeepVersions();
+  // Requires that each update can use the mean of fewer gradients than trainers (MergeAction::mean_of).
+  // kUnimplemented E-server-shrink.
+  Status RequireLiveMeans() const;
+
   // The index of a queue: one for each chunk, and (param -1) one for the learning-rate block.
   std::size_t QueueOf(int param, int chunk) const;
   std::size_t queue_count() const { return QueueOf(-1, 0) + 1; }
@@ -93,7 +102,8 @@ class ChunkStore {
   // Runs the shared block on sums as described by ServedExchange::BytesOf.
   Status Combine(const CombineAction& combine, BlockRunner& runner);
   // The chunk at this version (nullopt: its current one), for one trainer: copied once, shared by all who
-  // ask, and kept until every trainer has got it, or a later version is requested. Null: that version was
+  // ask, and kept until every trainer has got it, or a later version is requested; after KeepVersions, until
+  // the update after the next. Null: that version was
   // overwritten, and there is no copy of it. `checksums`: a copy made by this call gets checksums.
   std::shared_ptr<const Published> Publish(int param, int chunk, std::optional<std::uint64_t> version,
                                            int trainer, bool checksums);
@@ -106,7 +116,7 @@ class ChunkStore {
   Newest PublishNewest(int param, int chunk, int trainer, std::uint64_t version, bool checksums);
   // The number of updates of the chunk; call on its queue.
   std::uint64_t VersionOf(int param, int chunk) const { return At(param, chunk).version; }
-  // The current rows of a table, one for each id of the request.
+  // The current rows of a table, one for each id of the request; after KeepVersions, in its version.
   Tensor Gather(const RowsEvent& pull) const;
   // Whether trainers may ask which rows of the param were updated: for tables in geo-SGD.
   bool NotesChanges(int param) const { return chunk_count(param) > 0 && At(param, 0).policy->NotesRows(); }
@@ -173,6 +183,7 @@ class ChunkStore {
     std::unique_ptr<Scope> scope;
     LazyBlock update, measure;                  // in the scope
     int merged = 0;                             // gradients in the sum
+    int mean_of = 0;                            // of the last merge
     std::optional<std::vector<Payload>> first;  // the first of them, until it is added to the second
     // The sum of the gradients, until the block has run.
     Variable* sum = nullptr;
@@ -185,7 +196,11 @@ class ChunkStore {
     std::uint64_t version = 0;
     std::shared_ptr<const Published> published;  // of published_version
     std::uint64_t published_version = 0;
-    std::set<int> published_to;     // trainers
+    std::set<int> published_to;  // trainers
+    // After KeepVersions: the version before the current one; of a table sharded by id, its rows that the
+    // last update may have changed.
+    std::shared_ptr<const Published> kept;
+    std::optional<KeptRows> kept_rows;
     std::optional<int> initial_of;  // the trainer that set the chunk's first value
     // Of a table: the copy in progress, and the scalars of that time.
     std::optional<table::RowCopy> saving;
@@ -234,10 +249,15 @@ class ChunkStore {
   static Variable& GradientOf(const Chunk& chunk, int trainer) {
     return *chunk.grads[chunk.grads.size() == 1 ? 0 : static_cast<std::size_t>(trainer)];
   }
+  // The factor of the program's own `scale` for the mean of so many gradients.
+  static float MeanOf(int gradients) { return static_cast<float>(1.0 / gradients); }
   static std::vector<std::string> KeptBy(const Program& program, int block);
   static std::vector<std::string> CountedBy(const Program& program, int block,
                                             const std::vector<std::string>& counters);
   Status CountStep(int trainer);
+  void KeepVersion(const Param& param, Chunk& chunk);
+  std::optional<float> FactorOf(const Param& param) const;
+  void ScaleRows(const Param& param, const Chunk& chunk) const;
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status UpdateTable(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status UpdateRows(const Param& param, const Chunk& chunk) const;
@@ -260,6 +280,7 @@ class ChunkStore {
   const roles::PserverFacts facts_;
   Scope& scope_;
   const std::size_t part_bytes_;
+  bool keeps_versions_ = false;
   BufferPool pool_;
   std::set<std::string> made_for_all_;  // variables that the learning rate's and the shared block write
   std::set<std::string> shared_reads_;  // variables that the shared block reads

@@ -72,6 +72,19 @@ Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) c
   return NoSuchRow(merge.trainer, "sent a gradient of", *outside, piece);
 }
 
+// The block divides the sum by the number of all trainers, and a mean of fewer gradients is due.
+void ChunkStore::ScaleRows(const Param& param, const Chunk& chunk) const {
+  const double factor = static_cast<double>(facts_.trainers) / chunk.mean_of;
+  const auto scale = [&]<typename T>(std::span<T> values) {
+    for (T& value : values) value = static_cast<T>(value * factor);
+  };
+  for (const auto& grad : chunk.grads) {
+    Tensor& values = grad->As<SelectedRows>().value;
+    if (param.piece.dtype == DType::kFp32) scale(values.Span<float>());
+    if (param.piece.dtype == DType::kFp64) scale(values.Span<double>());
+  }
+}
+
 Status ChunkStore::CheckIds(int param, int trainer, const RowIds& ids) const {
   const Param& table = params_[static_cast<std::size_t>(param)];
   if (ids.bytes() % sizeof(std::int64_t) != 0) {
@@ -89,17 +102,22 @@ std::size_t ChunkStore::GatheredBytes(const RowsEvent& pull) const {
 
 Tensor ChunkStore::Gather(const RowsEvent& pull) const {
   const Param& p = params_[static_cast<std::size_t>(pull.param)];
-  const Tensor& table = p.chunks.front()->param;
+  const Chunk& chunk = *p.chunks.front();
+  const bool is_last = keeps_versions_ && pull.version + 1 == chunk.version;
   const std::size_t row = RowBytes(p.piece);
   const std::span<const std::int64_t> numbers = pull.ids.numbers();
   Tensor rows(p.piece.dtype, p.piece.shape.WithRows(static_cast<Dim>(numbers.size())));
   if (p.table != nullptr) {
-    p.table->Read(numbers, pull.padding, rows.raw());
+    is_last ? p.table->ReadLast(numbers, pull.padding, rows.raw())
+            : p.table->Read(numbers, pull.padding, rows.raw());
+    if (is_last && chunk.kept_rows) chunk.kept_rows->Replace(numbers, pull.padding, rows.raw());
     return rows;
   }
+  const std::byte* const table =
+      is_last && chunk.kept != nullptr ? chunk.kept->value().raw() : chunk.param.raw();
   std::byte* to = rows.raw();
   for (const std::int64_t id : numbers) {
-    std::memcpy(to, table.raw() + static_cast<std::size_t>(id) * row, row);
+    std::memcpy(to, table + static_cast<std::size_t>(id) * row, row);
     to += row;
   }
   return rows;

@@ -121,7 +121,10 @@ Status ChunkStore::UpdateRows(const Param& param, const Chunk& chunk) const {
   std::vector<SelectedRows*> gradients;
   for (const auto& grad : chunk.grads) gradients.push_back(&grad->As<SelectedRows>());
   try {
-    param.table->Update({.gradients = gradients, .factor = update.factor, .rate = rate, .whole = whole});
+    param.table->Update({.gradients = gradients,
+                         .factor = chunk.mean_of > 0 ? std::optional(MeanOf(chunk.mean_of)) : update.factor,
+                         .rate = rate,
+                         .whole = whole});
   } catch (const std::bad_alloc&) {
     return NoMemoryFor(param);
   }

@@ -29,6 +29,7 @@ class Published {
 
   std::size_t part_count() const { return (value_.bytes() + part_bytes_ - 1) / part_bytes_; }
   Payload part(std::size_t index) const;
+  const Tensor& value() const { return value_; }
 
  private:
   Published(const Tensor& from, Tensor to, const Way& way);

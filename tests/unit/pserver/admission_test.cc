@@ -136,6 +136,9 @@ TEST(Admission, ATrainerHasOneProcess) {
   EXPECT_TRUE(admission.Check(SenderOf(admission, 1, 5), hello).ok());
   EXPECT_EQ(admission.Check(SenderOf(admission, 1, 4), hello).id(), "E-rpc-fenced");
   EXPECT_EQ(admission.Check(SenderOf(admission, 1, 6), hello).id(), "E-rpc-restart");
+  EXPECT_FALSE(admission.Returns(SenderOf(admission, 1, 5)));
+  EXPECT_TRUE(admission.Returns(SenderOf(admission, 1, 6)));
+  EXPECT_TRUE(admission.Check(SenderOf(admission, 1, 6), hello, true).ok());
 }
 
 TEST(LineLimiter, PrintsTenLinesAMinuteAndCountsTheRest) {

@@ -134,8 +134,12 @@ class TableServer {
     EXPECT_TRUE(ran.ok()) << ran.ToString();
   }
   Status Run() { return store().Run({.param = 0, .chunk = 0, .step = step_++}, executor_); }
-  Tensor Read(const std::vector<std::int64_t>& ids) {
-    return store().Gather({.param = 0, .ids = pserver::RowIds::Of(Payload::Of(TextOf(ids)))});
+  Tensor Read(const std::vector<std::int64_t>& ids) { return Read(ids, step_, -1); }
+  Tensor Read(const std::vector<std::int64_t>& ids, std::uint64_t version, std::int64_t padding) {
+    return store().Gather({.param = 0,
+                           .version = version,
+                           .padding = padding,
+                           .ids = pserver::RowIds::Of(Payload::Of(TextOf(ids)))});
   }
   // The variables as bytes, by name.
   std::map<std::string, std::string> Published() {

@@ -54,6 +54,31 @@ void ExpectSameBytes(const char* type) {
 TEST(TableUpdates, RowByRowGivesTheBytesOfColumns) { ExpectSameBytes<float>("f32"); }
 TEST(TableUpdates, RowByRowGivesTheBytesOfColumnsInDoublePrecision) { ExpectSameBytes<double>("f64"); }
 
+// A trainer that returns looks up the rows of the version before the last update, new rows included, and rows
+// that the update did not list.
+TEST(TableUpdates, TheLastVersionOfEachRowIsKept) {
+  for (const Optimizer& optimizer : TableOptimizers()) {
+    for (const bool by_row : {true, false}) {
+      SCOPED_TRACE(StrCat(optimizer.name, by_row ? "" : " on columns"));
+      TableServer server(RolesOf(optimizer, "f32", 1), by_row);
+      server.store().KeepVersions();
+      const auto read = [&](std::uint64_t version, std::int64_t padding) {
+        return BytesOf(server.Read({-4, 50, 0, 3, -4}, version, padding));
+      };
+      std::mt19937_64 random(7);
+      int changes = 0;
+      for (std::uint64_t step = 0; step < 10; ++step) {
+        const std::string before = read(step, -1), padded = read(step, 3);
+        server.Step({Draw<float>(random, false)});
+        EXPECT_EQ(read(step, -1), before);
+        EXPECT_EQ(read(step, 3), padded);
+        changes += read(step + 1, -1) != before ? 1 : 0;
+      }
+      EXPECT_GT(changes, 5);
+    }
+  }
+}
+
 // What the tests compare: some optimizers have rules, others none.
 TEST(TableUpdates, OptimizersWithRulesAreFound) {
   for (const Optimizer& optimizer : TableOptimizers()) {

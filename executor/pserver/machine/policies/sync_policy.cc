@@ -17,8 +17,13 @@ Turn SyncPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
   const ChunkAccount& chunk = ledger.chunk(at);
   const int trainer = chunk.merged();
   if (trainer == ledger.trainers()) return {Turn::Kind::kRun};
-  // A step in which no trainer takes part does not happen.
-  if (!chunk.fed() && !chunk.has_ahead() && ledger.AllCompleted()) return {Turn::Kind::kWait};
+  // A step in which no trainer takes part does not happen, unless one begins after it. Nothing stands for the
+  // gradient of a lost trainer before another one begins the step.
+  const auto is_idle = [&] {
+    const bool absent = ledger.NobodyIsLeft() || ledger.IsMissing(trainer, chunk.version());
+    return absent && !ledger.BeginsAfter(chunk.version());
+  };
+  if (!chunk.fed() && !chunk.has_ahead() && is_idle()) return {Turn::Kind::kWait};
   if (chunk.here(trainer)) return {Turn::Kind::kMerge, trainer};
   return {ledger.IsAbsent(trainer, chunk.version()) ? Turn::Kind::kZeros : Turn::Kind::kWait, trainer};
 }
@@ -36,6 +41,9 @@ PullAnswer SyncPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int, std::uin
                             bool readable) const {
   const std::uint64_t there = ledger.chunk(at).version();
   if (version > there) return PullAnswer::kWait;
+  // The memory keeps the last version, also while a block runs: a trainer that returns may begin with it.
+  if (ledger.config().trainer_loss == TrainerLoss::kWait)
+    return version + 1 >= there ? PullAnswer::kNow : PullAnswer::kGone;
   // A trainer that requests the version that a block is overwriting has already sent its gradient of that
   // step; it should have pulled before.
   return version == there && readable ? PullAnswer::kNow : PullAnswer::kGone;

@@ -4,8 +4,8 @@
 // and every run gives the same bytes, because trainer t's gradient is merged after those of 0..t-1, whichever
 // comes first. A pull of step k gets version k and no other. There is no barrier across chunks, but only one
 // value of the learning-rate schedule is in use at a time. A trainer that has completed counts as zero
-// gradients in the steps after that, as in Fluid; one that dies ends the job. Params by turn are pushed when
-// turn_credit.h says so.
+// gradients in the steps after that, as in Fluid. One that dies ends the job, is waited for, or is left out
+// of the mean until it returns (TrainerLoss). Params by turn are pushed when turn_credit.h says so.
 #pragma once
 
 #include <cstdint>

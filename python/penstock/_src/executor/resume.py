@@ -1,4 +1,4 @@
-"""Where a job continues that was started from a checkpoint."""
+"""Where a trainer begins: after the steps that are complete."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from penstock._src.base import environment
 
 
 def resume_step() -> int:
-    """Returns the number of complete steps of this job: those of the checkpoint from which it continues.
+    """Returns the number of complete steps of this trainer: the step with which its training begins.
 
+    They are those of the checkpoint from which the job continues. In a process that takes the place of a trainer that
+    has died (`--on_trainer_loss wait` or `shrink`), they include the steps that are over for this trainer since then.
     Call it after the startup program has run, which connects the trainer with its pservers. They hold the parameters
     and the state of the optimizer as they were after so many steps, so training goes on with the step of that number.
     Values that a script loads belong in the first start only: `if penstock.resume_step() == 0`.
@@ -17,7 +19,8 @@ def resume_step() -> int:
         int: 0 in a new job, and in a job without pservers.
 
     Raises:
-        penstock.StateError: the startup program has not run yet, in a job that continues (E-resume-early).
+        penstock.StateError: the startup program has not run yet, in a job that continues or whose trainers may return
+            (E-resume-early).
         penstock.PeerError: a pserver is gone.
 
     Example:
@@ -34,6 +37,7 @@ def resume_step() -> int:
     try:
         return _penstock.first_step()
     except _penstock.StateError as error:
-        if error.id != "E-resume-early" or environment.value("PENSTOCK_RESUME_STEP", 0):
+        returns = environment.value("PENSTOCK_ON_TRAINER_LOSS", "abort") != "abort"
+        if error.id != "E-resume-early" or returns or environment.value("PENSTOCK_RESUME_STEP", 0):
             raise
         return 0

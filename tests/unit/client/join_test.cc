@@ -1,0 +1,127 @@
+// With which step a new process of a trainer begins, and what it tells the servers.
+#include <gtest/gtest.h>
+
+#include "executor/protocol/any_step.h"
+#include "tests/unit/client/sink_trainer.h"
+
+namespace penstock::test {
+namespace {
+
+using client::Joins;
+
+// A session of two servers, which answer as the test says.
+class Joining {
+ public:
+  explicit Joining(Joins joins) : session_(transport_, {.job = "job", .joins = joins}) {
+    EXPECT_TRUE(session_.Attach(job_.TrainerStartup(0)).ok());
+  }
+
+  void Welcome(std::size_t server, std::uint64_t steps_ended) {
+    const protocol::TrainerContracts facts = protocol::ReadTrainer(job_.TrainerStartup(0)).value();
+    const std::uint64_t contract = facts.contracts.at(job_.servers[server]).Hash();
+    transport_.Deliver(
+        server,
+        protocol::Encode(
+            {.contract = contract, .incarnation = 1},
+            protocol::Welcome{
+                .steps_ended = steps_ended,
+                .first_step = 10,
+                .body = {.part_bytes = 1000, .window = 2, .chunk_rows = std::vector<std::uint64_t>(2, 2)}}));
+  }
+  // The step in the last hello to the server; nullopt: its last message is another one.
+  std::optional<std::uint64_t> Told(std::size_t server) {
+    const protocol::Event event = protocol::DecodeEvent(transport_.sinks[server]->last).value().message;
+    const auto* hello = std::get_if<protocol::Hello>(&event);
+    return hello == nullptr ? std::nullopt : std::optional(hello->step);
+  }
+  std::uint64_t PulledVersion(std::size_t server) {
+    const PullHandle pull =
+        session_.DeclarePull({.pserver = job_.servers[server], .name = job_.params[server].name}).value();
+    EXPECT_TRUE(session_.Pull(pull, values_[server]).ok());
+    const protocol::Event event = protocol::DecodeEvent(transport_.sinks[server]->last).value().message;
+    const auto* asked = std::get_if<protocol::Pull>(&event);
+    return asked == nullptr ? protocol::kAnyStep : asked->version;
+  }
+  client::Session& session() { return session_; }
+  int SentTo(std::size_t server) const { return transport_.sinks[server]->sent; }
+
+ private:
+  const ToyJob job_ = SinkJob(2, 2);
+  SinkTransport transport_;
+  client::Session session_;
+  Tensor values_[2];
+};
+
+TEST(Join, ItRepeatsTheLeastStepThatAServerNames) {
+  Joining trainer(Joins::kAtLowest);
+  EXPECT_FALSE(trainer.session().Join());
+  EXPECT_EQ(trainer.session().WaitingFor(), "pserver server10:1 to start (nothing answers there yet)");
+  trainer.Welcome(0, 8);
+  EXPECT_FALSE(trainer.session().Join());
+  EXPECT_EQ(trainer.session().first_step(), std::nullopt);
+  trainer.Welcome(1, 7);
+  EXPECT_TRUE(trainer.session().Join());
+  EXPECT_EQ(trainer.session().step(), 7u);
+  EXPECT_EQ(trainer.session().first_step(), 17u);  // after those of the checkpoint
+  EXPECT_EQ(trainer.PulledVersion(0), 7u);
+  EXPECT_TRUE(trainer.session().status().ok());
+}
+
+TEST(Join, AServerThatUpdatesNothingNamesNoStep) {
+  Joining trainer(Joins::kAtLowest);
+  trainer.Welcome(0, protocol::kAnyStep);
+  trainer.Welcome(1, 3);
+  EXPECT_TRUE(trainer.session().Join());
+  EXPECT_EQ(trainer.session().step(), 3u);
+}
+
+TEST(Join, WhereOthersGoOnItBeginsWithTheGreatestStepAndSaysSo) {
+  Joining trainer(Joins::kAtHighest);
+  trainer.Welcome(0, 5);
+  trainer.Welcome(1, 6);
+  EXPECT_TRUE(trainer.session().Join());
+  EXPECT_EQ(trainer.session().step(), 6u);
+  EXPECT_EQ(trainer.Told(0), 6u);
+  EXPECT_EQ(trainer.SentTo(1), 1);                          // it named the step itself
+  EXPECT_EQ(trainer.PulledVersion(0), protocol::kAnyStep);  // waits for the answer
+  trainer.Welcome(0, 5);                                    // the first answer, a second time
+  EXPECT_EQ(trainer.Told(0), 6u);
+  trainer.Welcome(0, 6);
+  EXPECT_EQ(trainer.Told(0), std::nullopt);  // it pulls
+  EXPECT_EQ(trainer.PulledVersion(1), 6u);
+}
+
+TEST(Join, WithoutTheSettingAServerThatKnowsStepsIsAnError) {
+  Joining trainer(Joins::kAtZero);
+  EXPECT_TRUE(trainer.session().Join());
+  trainer.Welcome(0, 1);
+  EXPECT_EQ(trainer.session().status().id(), "E-rpc-restart");
+}
+
+// Only a later program names the second server, which lacks a gradient of a step that is over.
+TEST(Join, AServerThatComesLaterMustAgree) {
+  const ToyJob job = SinkJob(2, 2);
+  ToyJob first = SinkJob(1, 1);
+  for (const std::uint64_t named : {std::uint64_t{3}, std::uint64_t{4}}) {
+    SinkTransport transport;
+    client::Session session(transport, {.job = "job", .joins = Joins::kAtLowest});
+    const auto welcome = [&](std::size_t server, const Program& program, std::uint64_t steps_ended) {
+      const protocol::TrainerContracts facts = protocol::ReadTrainer(program).value();
+      const std::uint64_t contract = facts.contracts.at(job.servers[server]).Hash();
+      transport.Deliver(
+          server, protocol::Encode(
+                      {.contract = contract, .incarnation = 1},
+                      protocol::Welcome{.steps_ended = steps_ended,
+                                        .body = {.part_bytes = 1000, .window = 2, .chunk_rows = {2, 2}}}));
+    };
+    ASSERT_TRUE(session.Attach(first.TrainerStartup(0)).ok());
+    welcome(0, first.TrainerStartup(0), 4);
+    ASSERT_TRUE(session.Join());
+    ASSERT_TRUE(session.Attach(job.TrainerStartup(0)).ok());
+    welcome(1, job.TrainerStartup(0), named);
+    EXPECT_EQ(session.status().id(), named == 3 ? "E-return-step" : "");
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -22,8 +22,9 @@ An id outside the table is an error. W may be selected rows of a table that grow
 list is then an error. The gradient of W reads only the shape of W. It sums the rows of Out@GRAD by id,
 except those of padding_idx. With is_sparse, the gradient is selected rows in the order of the ids,
 including duplicates; Fluid lists the rows of padding_idx, too, so that an update changes them.
-is_distributed and remote_prefetch tell the transpiler where it may place the table; Fluid's transpiler
-writes height_sections, epmap, table_names and trainer_id for that purpose.)";
+is_distributed and remote_prefetch tell the transpiler where it may place the table, and row_policy which
+rows of it pservers keep; a process that holds the table itself keeps all. Fluid's transpiler writes
+height_sections, epmap, table_names and trainer_id for that purpose.)";
 
 // The shape of the ids without the last dimension, which must be 1 in lookup_table.
 Result<Shape> ShapeOfIds(const InferContext& c) {
@@ -239,6 +240,8 @@ void AddLookup(OpRegistry& ops, const std::string& type, const std::string& ids_
                    .Attr("is_sparse", false, "whether the gradient of W is selected rows")
                    .Attr("is_distributed", false, "whether the rows may be sharded over pservers by id")
                    .Attr("padding_idx", std::int64_t{-1}, "the id that yields zeros; -1: none");
+  def.ImplicitAttr("row_policy", std::string(),
+                   "which rows pservers keep of a table sharded by id: framework/text/row_policy.h");
   if (in_place_attr) def.Attr("grad_inplace", false, kNoEffect);
   def.Attr("remote_prefetch", false, "whether trainers may request single rows from pservers")
       .Attr("trainer_id", 0, kNoEffect)

@@ -15,6 +15,10 @@ Status AddPolicyNotes(const JobProgram& trainer, Job& job) {
                                ": a step goes on without so many of ", job.trainers,
                                " trainers, whose gradients still travel"));
   }
+  for (const auto& [table, policy] : policies.rows) {
+    job.notes.push_back(StrCat("rows of ", table, ": ", policy,
+                               "; rows that have not entered, or are evicted, take no memory"));
+  }
   std::int64_t plain = 0, compressed = 0;
   for (const JobMessage& message : job.present.front().messages) {
     if (message.compression.none()) continue;

@@ -9,6 +9,7 @@
 #include "transpiler/plan/deal.h"
 #include "transpiler/plan/plan_settings.h"
 #include "transpiler/plan/policies.h"
+#include "transpiler/plan/row_policies.h"
 #include "transpiler/plan/send_order.h"
 #include "transpiler/plan/slicing.h"
 #include "transpiler/plan/taken_names.h"
@@ -67,14 +68,18 @@ Result<const Var*> Distributable(const Block& main, const TrainedParam& param) {
   return var;
 }
 
-Result<TablePlacement> PlaceTable(const Block& main, const TrainedParam& param) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Var* var, Distributable(main, param));
+Result<TablePlacement> PlaceTable(const Program& main, const TrainedParam& param) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Var* var, Distributable(main.main(), param));
   if (var->shape().rank() == 0) {
     return InvalidArgument("E-plan-shape", "plan: table ", param.param, " must have rows, not the shape ",
                            var->shape());
   }
-  return TablePlacement{
-      .table = param.param, .grad = param.grad, .dtype = var->type->dtype, .shape = var->shape()};
+  PENSTOCK_ASSIGN_OR_RETURN(const RowPolicy policy, RowPolicyOf(main, param.param));
+  return TablePlacement{.table = param.param,
+                        .grad = param.grad,
+                        .dtype = var->type->dtype,
+                        .shape = var->shape(),
+                        .policy = policy};
 }
 
 Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const TranspileConfig& config) {
@@ -132,7 +137,7 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   plan.exchanges = config.exchanges;
   for (const TrainedParam& param : analysis.params) {
     if (param.distributed) {
-      PENSTOCK_ASSIGN_OR_RETURN(TablePlacement table, PlaceTable(main.main(), param));
+      PENSTOCK_ASSIGN_OR_RETURN(TablePlacement table, PlaceTable(main, param));
       plan.tables.push_back(std::move(table));
       continue;
     }

@@ -22,6 +22,7 @@
 //            sent_to=[1, 0]               compat, see Slice
 //
 //   table t : f32[10000, 16] grad=t@GRAD rows by id      a distributed table; after the parameters
+//            policy="entry count 3, evict unseen 1000"   of its rows (framework/text/row_policy.h)
 //   start mean : f32[3] on pserver 1 statistic           last: a variable that no pserver updates
 //
 // Trainer 0 sends the initial value of a `start` variable to the pserver; all trainers take it from there.
@@ -40,6 +41,7 @@
 
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
+#include "framework/text/row_policy.h"
 #include "transpiler/plan/config.h"
 #include "transpiler/plan/conventions.h"
 #include "transpiler/plan/ranks.h"
@@ -85,6 +87,7 @@ struct TablePlacement {
   std::string grad;  // selected rows, as trainers compute it
   DType dtype = DType::kFp32;
   Shape shape;
+  RowPolicy policy;  // which ids get a row, and which rows are evicted
   // The shape of the largest possible shard.
   Shape ShardShape(int pservers) const { return shape.WithRows((shape[0] + pservers - 1) / pservers); }
   friend bool operator==(const TablePlacement&, const TablePlacement&) = default;

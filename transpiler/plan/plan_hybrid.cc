@@ -6,6 +6,7 @@
 
 #include "transpiler/plan/make_plan.h"
 #include "transpiler/plan/planner.h"
+#include "transpiler/plan/row_policies.h"
 #include "transpiler/plan/start_values.h"
 
 namespace penstock::plan {
@@ -115,6 +116,7 @@ Result<Planned> PlanBothExchanges(const PlanRequest& request) {
   PENSTOCK_RETURN_IF_ERROR(PlanBroadcasts(request.startup, dense, out.analysis, ranks));
   PENSTOCK_ASSIGN_OR_RETURN(out.plan, MakePlan(request.main, out.analysis, config));
   out.plan.ranks = std::move(ranks);
+  PENSTOCK_RETURN_IF_ERROR(RequireRowPolicies(request.main, out.plan));
   PENSTOCK_RETURN_IF_ERROR(ValidatePlan(out.plan, request.main));
   return out;
 }

@@ -6,6 +6,7 @@
 #include "transpiler/plan/analyse_updates.h"
 #include "transpiler/plan/exchanged.h"
 #include "transpiler/plan/planner.h"
+#include "transpiler/plan/row_policies.h"
 
 namespace penstock::plan {
 namespace {
@@ -172,7 +173,8 @@ Status RequireOwnSteps(const PlanRequest& request, Mode mode) {
   return OkStatus();
 }
 
-Result<Planned> Finished(Planned planned) {
+Result<Planned> Finished(const PlanRequest& request, Planned planned) {
+  PENSTOCK_RETURN_IF_ERROR(RequireRowPolicies(request.main, planned.plan));
   PENSTOCK_RETURN_IF_ERROR(ValidatePlan(planned.plan));
   return planned;
 }
@@ -182,7 +184,7 @@ Result<Planned> Finished(Planned planned) {
 Result<Planned> PlanRanks(const PlanRequest& request) {
   Planned out;
   PENSTOCK_ASSIGN_OR_RETURN(out.plan, RanksOf(request.config));
-  return Finished(std::move(out));
+  return Finished(request, std::move(out));
 }
 
 Result<Planned> PlanGradientSums(const PlanRequest& request) {
@@ -190,7 +192,7 @@ Result<Planned> PlanGradientSums(const PlanRequest& request) {
   PENSTOCK_ASSIGN_OR_RETURN(out.plan, RanksOf(request.config));
   PENSTOCK_RETURN_IF_ERROR(PlanBroadcasts(request, out.plan.ranks));
   PENSTOCK_RETURN_IF_ERROR(PlanGradients(request.main, request.config.dialect, out.plan.ranks));
-  return Finished(std::move(out));
+  return Finished(request, std::move(out));
 }
 
 Result<Planned> PlanDeviceSums(const PlanRequest& request) {
@@ -198,7 +200,7 @@ Result<Planned> PlanDeviceSums(const PlanRequest& request) {
   PENSTOCK_ASSIGN_OR_RETURN(out.plan, RanksOf(request.config));
   out.plan.ranks.rings = 1;
   PENSTOCK_RETURN_IF_ERROR(PlanGradients(request.main, request.config.dialect, out.plan.ranks));
-  return Finished(std::move(out));
+  return Finished(request, std::move(out));
 }
 
 Result<Planned> PlanUpdateSums(const PlanRequest& request) {
@@ -208,7 +210,7 @@ Result<Planned> PlanUpdateSums(const PlanRequest& request) {
   PENSTOCK_ASSIGN_OR_RETURN(out.analysis, AnalyseUpdates(request.main, request.config.dialect));
   PENSTOCK_RETURN_IF_ERROR(PlanBroadcasts(request, out.plan.ranks));
   PENSTOCK_RETURN_IF_ERROR(PlanUpdates(request.main, request.config.dialect, out.analysis, out.plan.ranks));
-  return Finished(std::move(out));
+  return Finished(request, std::move(out));
 }
 
 }  // namespace penstock::plan

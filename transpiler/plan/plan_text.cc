@@ -60,7 +60,8 @@ std::string PrintHeader(const PlacementPlan& plan) {
 
 std::string PrintTable(const TablePlacement& table) {
   return StrCat("table ", Name(table.table), " : ", DTypeName(table.dtype), table.shape,
-                " grad=", Name(table.grad), " rows by id\n");
+                " grad=", Name(table.grad), " rows by id",
+                table.policy.none() ? "" : StrCat(" policy=", Quote(table.policy.ToString())), "\n");
 }
 
 std::string PrintParam(const ParamPlacement& param) {
@@ -217,8 +218,18 @@ bool ParseStartValue(Line line, StartValue& value) {
 }
 
 bool ParseTable(Line line, TablePlacement& table) {
-  return line.Is("table") && line.NameOrText(table.table) && ParseType(line, table.dtype, table.shape) &&
-         line.Is("grad=") && line.NameOrText(table.grad) && line.Is("rows by id") && line.AtEnd();
+  if (!line.Is("table") || !line.NameOrText(table.table) || !ParseType(line, table.dtype, table.shape) ||
+      !line.Is("grad=") || !line.NameOrText(table.grad) || !line.Is("rows by id")) {
+    return false;
+  }
+  if (line.Is("policy=")) {
+    std::string text;
+    if (!line.Text(text)) return false;
+    const Result<RowPolicy> policy = ParseRowPolicy(text);
+    if (!policy.ok()) return false;
+    table.policy = *policy;
+  }
+  return line.AtEnd();
 }
 
 // A single compression rule, without a name and for all sizes.

@@ -5,6 +5,7 @@
 
 #include "transpiler/plan/analyse_updates.h"
 #include "transpiler/plan/make_plan.h"
+#include "transpiler/plan/row_policies.h"
 #include "transpiler/plan/start_values.h"
 
 namespace penstock::plan {
@@ -13,6 +14,7 @@ namespace {
 Result<Planned> Place(Analysis analysis, const PlanRequest& request, const TranspileConfig& config) {
   Planned out{.analysis = std::move(analysis), .plan = {}};
   PENSTOCK_ASSIGN_OR_RETURN(out.plan, MakePlan(request.main, out.analysis, config));
+  PENSTOCK_RETURN_IF_ERROR(RequireRowPolicies(request.main, out.plan));
   PENSTOCK_RETURN_IF_ERROR(ValidatePlan(out.plan, request.main));
   return out;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/base/near_names.h"
@@ -140,9 +141,14 @@ Status NoSuchParam(const std::string& name, const PlacementPlan& plan) {
 }
 
 JobPolicies PoliciesOfJob(const PlacementPlan& plan) {
+  RowPolicies rows;
+  for (const TablePlacement& table : plan.tables) {
+    if (!table.policy.none()) rows.emplace(table.table, table.policy);
+  }
   return {.staleness = plan.staleness,
           .backup_trainers = plan.backup_trainers,
           .on_uneven = plan.on_uneven,
+          .rows = std::move(rows),
           .compression = {}};
 }
 

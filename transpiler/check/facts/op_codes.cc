@@ -5,6 +5,7 @@
 
 #include "framework/roles/attr_names.h"
 #include "framework/text/printer.h"
+#include "framework/text/row_policy.h"
 #include "transpiler/check/facts/rank_ops.h"
 
 namespace penstock::check {
@@ -41,7 +42,8 @@ bool SaysWhatIsComputed(const Op& op, bool looks_up, std::string_view attr) {
   if (attr == "padding_idx") return op.GetOr<std::int64_t>(attr, -1) != -1;  // -1: no padding id
   for (const std::string_view place :
        {roles::attr::kRemotePrefetch, roles::attr::kEpmap, roles::attr::kTableNames, roles::attr::kTrainerId,
-        roles::attr::kHeightSections, std::string_view("is_distributed"), std::string_view("grad_inplace")}) {
+        roles::attr::kHeightSections, std::string_view(kRowPolicyAttr), std::string_view("is_distributed"),
+        std::string_view("grad_inplace")}) {
     if (attr == place) return false;
   }
   // is_sparse decides the kind of the gradient; it does not change the lookup itself.

@@ -35,6 +35,7 @@ Status RequireFluids(const Program& program) {
   };
   if (policies.staleness) return refused(kStalenessPolicy);
   if (policies.backup_trainers > 0) return refused(kBackupTrainersPolicy);
+  if (!policies.rows.empty()) return refused(kRowsPolicy);
   if (!policies.compression.empty()) return refused(kCompressionPolicy);
   for (const OpEntry& entry : program.main().ops()) {
     if (roles::CollectiveView(*entry.op).kind() != roles::CollectiveKind::kNone)

@@ -64,6 +64,12 @@ void Observer::CountStaleness(std::uint64_t versions) {
   staleness_[std::min<std::uint64_t>(versions, kStalenessBuckets - 1)].fetch_add(1, kRelaxed);
 }
 
+void Observer::CountRows(const RowCounts& more) {
+  rows_entered_.fetch_add(more.entered, kRelaxed);
+  rows_rejected_.fetch_add(more.rejected, kRelaxed);
+  rows_evicted_.fetch_add(more.evicted, kRelaxed);
+}
+
 void Observer::CountWait(Nanoseconds waited, Peer* last) {
   (BackgroundThread::IsThis() ? in_background_ns_ : exposed_ns_).fetch_add(waited.count(), kRelaxed);
   if (last == nullptr) return;
@@ -81,6 +87,9 @@ Counts Observer::Now() const {
   now.in_background = Nanoseconds(in_background_ns_.load(kRelaxed));
   now.staleness_sum = staleness_sum_.load(kRelaxed);
   for (std::size_t b = 0; b < kStalenessBuckets; ++b) now.staleness[b] = staleness_[b].load(kRelaxed);
+  now.rows = {.entered = rows_entered_.load(kRelaxed),
+              .rejected = rows_rejected_.load(kRelaxed),
+              .evicted = rows_evicted_.load(kRelaxed)};
   const std::lock_guard lock(mutex_);
   for (const Peer& peer : peers_) {
     const std::uint64_t heard = peer.heard_ns.load(kRelaxed);

@@ -42,6 +42,11 @@ struct PeerCounts {
 constexpr std::size_t kStalenessBuckets = 17;
 using StalenessHistogram = std::array<std::uint64_t, kStalenessBuckets>;
 
+// Rows of tables whose rows enter and are evicted by a policy (executor/table/row_life.h).
+struct RowCounts {
+  std::uint64_t entered = 0, rejected = 0, evicted = 0;
+};
+
 // All counters at one moment.
 struct Counts {
   struct Peer {
@@ -56,6 +61,7 @@ struct Counts {
   Nanoseconds exposed{0}, in_background{0};
   std::uint64_t staleness_sum = 0;
   StalenessHistogram staleness{};
+  RowCounts rows;
   std::vector<Peer> peers;
 
   PeerCounts Total() const;
@@ -89,6 +95,7 @@ class Observer {
   void SetSteps(std::uint64_t steps);        // never decreases
   void CountUpdate() { updates_.fetch_add(1, std::memory_order_relaxed); }
   void CountStaleness(std::uint64_t versions);
+  void CountRows(const RowCounts& more);
   // Counts a wait of a thread of this process that a message of `last` ended; null: something else ended it.
   void CountWait(Nanoseconds waited, Peer* last);
   Counts Now() const;
@@ -104,6 +111,7 @@ class Observer {
   std::atomic<std::uint64_t> steps_{0}, updates_{0}, staleness_sum_{0};
   std::atomic<std::int64_t> exposed_ns_{0}, in_background_ns_{0};
   std::array<std::atomic<std::uint64_t>, kStalenessBuckets> staleness_{};
+  std::atomic<std::uint64_t> rows_entered_{0}, rows_rejected_{0}, rows_evicted_{0};
   mutable std::mutex mutex_;  // guards the set of peers
   std::deque<Peer> peers_;
 };

@@ -105,6 +105,21 @@ constexpr PeerFamily kPeerFamilies[] = {
      [](const Counts::Peer& peer) { return Seconds(peer.counts.waited); }},
 };
 
+bool HasRows(const Counts& counts) {
+  return counts.rows.entered + counts.rows.rejected + counts.rows.evicted > 0;
+}
+
+void AppendRows(std::string& out, std::string_view role, const Counts& counts) {
+  if (!HasRows(counts)) return;
+  Family(out, role, "penstock_rows_entered_total", "counter", "Rows made in tables with a policy of rows.")
+      .Sample(static_cast<double>(counts.rows.entered));
+  Family(out, role, "penstock_rows_rejected_total", "counter",
+         "Rows of gradients dropped because their ids had not entered.")
+      .Sample(static_cast<double>(counts.rows.rejected));
+  Family(out, role, "penstock_rows_evicted_total", "counter", "Rows evicted from tables.")
+      .Sample(static_cast<double>(counts.rows.evicted));
+}
+
 void AppendStaleness(std::string& out, std::string_view role, const Counts& counts) {
   if (counts.staleness_count() == 0) return;
   Family family(out, role, "penstock_staleness_updates", "histogram",
@@ -142,6 +157,10 @@ std::string ReceiptLine(const Counts& counts) {
                    Fixed(static_cast<double>(counts.staleness_sum) / static_cast<double>(all), "%.2f"),
                    " updates on average");
   }
+  if (HasRows(counts)) {
+    line += StrCat("; ", counts.rows.entered, " rows of tables made, ", counts.rows.evicted, " evicted, ",
+                   counts.rows.rejected, " rows of gradients dropped before their ids entered");
+  }
   return line;
 }
 
@@ -152,6 +171,10 @@ std::string ReceiptJson(std::string_view role, const Counts& counts) {
   AppendNumber(out, "exposed_s", Seconds(counts.exposed));
   AppendNumber(out, "background_s", Seconds(counts.in_background));
   AppendCounts(out, counts.Total());
+  if (HasRows(counts)) {
+    out += StrCat(", \"rows_entered\": ", counts.rows.entered, ", \"rows_rejected\": ", counts.rows.rejected,
+                  ", \"rows_evicted\": ", counts.rows.evicted);
+  }
   out += ", \"staleness\": [";
   if (counts.staleness_count() > 0) {
     for (std::size_t b = 0; b < kStalenessBuckets; ++b)
@@ -191,6 +214,7 @@ std::string Exposition(std::string_view role, const Counts& counts) {
     for (const Counts::Peer& peer : counts.peers) silent.Sample(Seconds(peer.silent), label(peer));
   }
   AppendStaleness(out, role, counts);
+  AppendRows(out, role, counts);
   return out;
 }
 

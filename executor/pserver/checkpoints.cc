@@ -14,6 +14,10 @@ using checkpoint::Value;
 using checkpoint::ValueEntry;
 using checkpoint::ValueKind;
 
+// The values that a table's policy of rows keeps.
+std::string LifeName(const roles::ServedParam& table) { return table.param.name + "@ROWS"; }
+std::string ClockName(const roles::ServedParam& table) { return table.param.name + "@ROWS@CLOCK"; }
+
 std::string TypeOf(const Tensor& tensor) { return StrCat(DTypeName(tensor.dtype()), tensor.shape()); }
 
 // What makes a checkpoint of one step impossible; empty: nothing.
@@ -112,7 +116,9 @@ Result<std::set<std::string>> Checkpoints::Restore(Scope& scope) {
     if (there) restored_.insert(name);
   }
   for (const roles::ServedParam& served : facts_.params) {
-    if (served.by_id) PENSTOCK_RETURN_IF_ERROR(RestoreHistory(reader, served.param.name, scope));
+    if (!served.by_id) continue;
+    PENSTOCK_RETURN_IF_ERROR(RestoreHistory(reader, served.param.name, scope));
+    PENSTOCK_RETURN_IF_ERROR(ReadLife(reader, served));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckNoneIsLeft(reader));
   return restored_;
@@ -148,16 +154,40 @@ Result<SelectedRows> Checkpoints::ReadOwnRows(const Reader& reader, const std::s
 // What the checkpoint says of updates that rows of a table missed, for the store that is made in the scope.
 Status Checkpoints::RestoreHistory(const Reader& reader, const std::string& table, Scope& scope) {
   const std::string versions = ChunkStore::VersionsOf(table), history = ChunkStore::HistoryOf(table);
-  const checkpoint::Whole* whole = reader.Find(history);
-  if (whole == nullptr || reader.Find(versions) == nullptr) return OkStatus();
+  if (reader.Find(history) == nullptr || reader.Find(versions) == nullptr) return OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(scope.FindOrCreate(versions)->As<SelectedRows>(), ReadOwnRows(reader, versions));
-  PENSTOCK_ASSIGN_OR_RETURN(scope.FindOrCreate(history)->As<Tensor>(),
-                            reader.ReadRows({.name = history,
-                                             .whole = history,
-                                             .type = whole->type,
-                                             .shape = whole->shape,
-                                             .own_part = OwnPart(reader)}));
+  PENSTOCK_ASSIGN_OR_RETURN(scope.FindOrCreate(history)->As<Tensor>(), ReadScalars(reader, history));
   restored_.insert({versions, history});
+  return OkStatus();
+}
+
+// A tensor that each server has whole.
+Result<Tensor> Checkpoints::ReadScalars(const Reader& reader, const std::string& name) const {
+  const checkpoint::Whole& whole = *reader.Find(name);
+  return reader.ReadRows(
+      {.name = name, .whole = name, .type = whole.type, .shape = whole.shape, .own_part = OwnPart(reader)});
+}
+
+// What the policy of a table's rows continues from, until Complete.
+Status Checkpoints::ReadLife(const Reader& reader, const roles::ServedParam& table) {
+  const std::string life = LifeName(table), clock = ClockName(table);
+  if (reader.Find(life) == nullptr || reader.Find(clock) == nullptr) return OkStatus();
+  table::LifeCopy& copy = lives_[table.param.name];
+  PENSTOCK_ASSIGN_OR_RETURN(copy.headers, ReadOwnRows(reader, life));
+  PENSTOCK_ASSIGN_OR_RETURN(copy.clock, ReadScalars(reader, clock));
+  restored_.insert({life, clock});
+  return OkStatus();
+}
+
+Status Checkpoints::ContinueLives(ChunkStore& store) {
+  const auto lives = std::exchange(lives_, {});
+  for (std::size_t p = 0; p < facts_.params.size(); ++p) {
+    const std::string& table = facts_.params[p].param.name;
+    if (!store.HasRowPolicy(static_cast<int>(p))) continue;
+    const auto life = lives.find(table);
+    if (life == lives.end()) return Differs(StrCat("it was made without a policy of the rows of ", table));
+    PENSTOCK_RETURN_IF_ERROR(store.RestoreLife(static_cast<int>(p), life->second));
+  }
   return OkStatus();
 }
 
@@ -191,7 +221,7 @@ Status Checkpoints::CheckNoneIsLeft(const Reader& reader) const {
   return OkStatus();
 }
 
-Status Checkpoints::Complete(Scope& scope, const ChunkStore& store) {
+Status Checkpoints::Complete(Scope& scope, ChunkStore& store) {
   if (first_step() == 0) return OkStatus();
   for (const auto& [name, value] : std::exchange(held_, {})) {
     Tensor& there = scope.FindOrCreate(name)->As<Tensor>();
@@ -203,7 +233,7 @@ Status Checkpoints::Complete(Scope& scope, const ChunkStore& store) {
       return Differs(StrCat("pserver ", server_, " has ", name, ", which the checkpoint lacks"));
     }
   }
-  return OkStatus();
+  return ContinueLives(store);
 }
 
 Value Checkpoints::ValueOf(const std::string& name, ValueKind kind, std::string of,
@@ -257,6 +287,11 @@ std::vector<Value> Checkpoints::Take() {
       const bool state = i + copy.constants < copy.scalars;
       values.push_back(ValueOf(copy.state[i].first, state ? ValueKind::kState : ValueKind::kConstant,
                                served.logical, copy.state[i].second));
+    }
+    if (copy.life) {
+      values.push_back(
+          RowsOf(LifeName(served), ValueKind::kState, served.logical, std::move(copy.life->headers)));
+      values.push_back(ValueOf(ClockName(served), ValueKind::kState, served.logical, copy.life->clock));
     }
     values.push_back(RowsOf(served.param.name, ValueKind::kParam, served.logical, std::move(copy.rows)));
   }

@@ -58,8 +58,9 @@ class Checkpoints {
   // of servers, with other slices. kFailedPrecondition E-checkpoint-differs: it was made by other programs.
   // kDataLoss E-checkpoint-whole, E-checkpoint-damaged, E-checkpoint-rows.
   Result<std::set<std::string>> Restore(Scope& scope);
-  // Once the store is made: checks that all it keeps was restored. E-checkpoint-differs.
-  Status Complete(Scope& scope, const ChunkStore& store);
+  // Once the store is made: checks that all it keeps was restored, and continues the policies of its tables'
+  // rows. E-checkpoint-differs.
+  Status Complete(Scope& scope, ChunkStore& store);
 
   // The copy of a param that is not a table, to be filled by ChunkStore::CopyState.
   std::shared_ptr<StateCopy> CopyFor(int param, const ChunkStore& store);
@@ -95,6 +96,9 @@ class Checkpoints {
                             SelectedRows& rows) const;
   Result<SelectedRows> ReadOwnRows(const checkpoint::Reader& reader, const std::string& name) const;
   Status RestoreHistory(const checkpoint::Reader& reader, const std::string& table, Scope& scope);
+  Result<Tensor> ReadScalars(const checkpoint::Reader& reader, const std::string& name) const;
+  Status ReadLife(const checkpoint::Reader& reader, const roles::ServedParam& table);
+  Status ContinueLives(ChunkStore& store);
   Status CheckNoneIsLeft(const checkpoint::Reader& reader) const;
   Status Differs(const std::string& how) const;
   checkpoint::Value ValueOf(const std::string& name, checkpoint::ValueKind kind, std::string of,
@@ -109,7 +113,9 @@ class Checkpoints {
   checkpoint::Writer writer_;
   std::map<std::string, Place> places_;  // of the program's persistable variables
   std::set<std::string> restored_;       // variables
-  NamedTensors held_;                    // until Complete
+  // Until Complete.
+  NamedTensors held_;
+  std::map<std::string, table::LifeCopy> lives_;  // by table
   // Copies of the step that is being saved, by param.
   std::map<int, std::shared_ptr<StateCopy>> copies_;
   std::map<int, ChunkStore::TableCopy> tables_;

@@ -19,6 +19,7 @@ JobNotes::JobNotes(observe::Observer* observer, int trainers, const std::vector<
     : observer_(observer), is_sync_(is_sync), steps_(static_cast<std::size_t>(trainers), 0) {
   for (int t = 0; t < trainers; ++t) trainers_.emplace_back(observer, StrCat("trainer ", t));
   for (const MachineConfig::Param& param : params) {
+    rows_.emplace_back();
     names_.push_back(observer == nullptr ? 0 : observer->recorder().Intern(param.name));
     std::vector<Chunk>& chunks = chunks_.emplace_back();
     if (observer != nullptr && !is_sync)
@@ -87,6 +88,15 @@ void JobNotes::Ran(const RunAction& run) const {
   if (observer_ == nullptr || run.param < 0) return;
   observer_->CountUpdate();
   observer_->recorder().Record(EventKind::kBlockRun, run.step, 0, Name(run.param));
+}
+
+void JobNotes::Rows(int param, const table::RowCounts& counts) {
+  if (observer_ == nullptr) return;
+  table::RowCounts& noted = rows_[static_cast<std::size_t>(param)];
+  observer_->CountRows({.entered = counts.entered - noted.entered,
+                        .rejected = counts.rejected - noted.rejected,
+                        .evicted = counts.evicted - noted.evicted});
+  noted = counts;
 }
 
 void JobNotes::Published(int trainer, ChunkId at, std::uint64_t version, std::uint64_t bytes) const {

@@ -4,8 +4,8 @@
 //   JobNotes notes(options.observer, facts.trainers, config.params, is_sync);
 //   notes.Taken(merge);  notes.Started(run);  notes.StepEnded(trainer, step, now);
 //
-// Call with the server's lock held, except for Sent, Ran and Published, which are called from any thread.
-// Does nothing without an observer.
+// Call with the server's lock held, except for Sent, Ran, Rows and Published, which are called from any
+// thread. Does nothing without an observer.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "executor/observe/observer.h"
 #include "executor/protocol/events.h"
 #include "executor/pserver/machine/actions.h"
+#include "executor/table/row_life.h"
 
 namespace penstock::pserver {
 
@@ -36,6 +37,7 @@ class JobNotes {
   void Started(const RunAction& run);
   void Answered(int trainer, ChunkId at);  // with the newest value
   void Ran(const RunAction& run) const;
+  void Rows(int param, const table::RowCounts& counts);  // of a table since the start; on its queue
   void Published(int trainer, ChunkId at, std::uint64_t version, std::uint64_t bytes) const;
 
  private:
@@ -59,6 +61,7 @@ class JobNotes {
   std::vector<observe::PeerNotes> trainers_;
   std::vector<std::uint64_t> steps_;  // ended steps by trainer
   std::vector<observe::NameId> names_;
+  std::vector<table::RowCounts> rows_;      // noted so far, by param
   std::vector<std::vector<Chunk>> chunks_;  // of asynchronous modes
   std::map<std::uint64_t, EndOfStep> ends_;
 };

@@ -147,6 +147,7 @@ Pserver::Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions 
 
 Served Pserver::served() const {
   Served served{.role = facts_, .backup_trainers = machine_->backup_trainers()};
+  served.row_policies = store_->HasRowPolicies();
   for (std::size_t p = 0; p < facts_.params.size(); ++p)
     served.chunk_rows.push_back(store_->chunk_rows(static_cast<int>(p)));
   return served;

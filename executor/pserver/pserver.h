@@ -222,6 +222,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   void Execute(Actions actions);
   void Start(MergeAction merge);
   void Start(const RunAction& run);
+  void SweepRows(int param);
   void Start(const MeasureAction& measure);
   void Start(const TellSumsAction& tell);
   void Start(CombineAction combine);

@@ -90,7 +90,20 @@ void Pserver::Start(const RunAction& run) {
     const Status status = store_->Run(run, blocks_);
     trace_.Ran(run, begin);
     notes_.Ran(run);
+    if (run.param >= 0) {
+      notes_.Rows(run.param, store_->RowCountsOf(run.param));
+      if (store_->BeginSweep(run.param)) SweepRows(run.param);
+    }
     Done([&](Actions& next) { machine_->BlockDone(run.param, run.chunk, status, next); });
+  });
+}
+
+// Between the table's other jobs. Nothing waits for it.
+void Pserver::SweepRows(int param) {
+  queues_->Push(store_->QueueOf(param, 0), ChunkQueues::Size::kLarge, [this, param] {
+    const bool more = store_->Sweep(param);
+    notes_.Rows(param, store_->RowCountsOf(param));
+    if (more) SweepRows(param);
   });
 }
 

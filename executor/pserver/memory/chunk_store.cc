@@ -11,6 +11,7 @@
 #include "executor/pserver/memory/policies/geo_policy.h"
 #include "framework/ir/program.h"
 #include "framework/tensor/chunk.h"
+#include "framework/text/policies.h"
 
 namespace penstock::pserver {
 namespace {
@@ -42,6 +43,8 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, con
                                                      Scope& scope, std::optional<std::size_t> chunk_limit,
                                                      std::size_t part_bytes) {
   std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope, part_bytes));
+  PENSTOCK_ASSIGN_OR_RETURN(JobPolicies policies, ReadPolicies(program.meta()));
+  store->row_policies_ = std::move(policies.rows);
   for (const auto& [name, written] : NamesOf(program, {facts.lr_block, facts.shared_block})) {
     if (written) store->made_for_all_.insert(name);
   }

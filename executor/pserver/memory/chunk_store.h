@@ -17,13 +17,14 @@
 //
 // Thread-safe for different chunks. These run one at a time on the queue of their chunk (chunk_queues.h):
 // Merge, Measure, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave, CopyTable,
-// CopyState; on the queue of the learning-rate block: its Run, OwnSums, Combine, CopyRates, CopyShared.
-// PublishTables has its own rule; the others may be called at any time.
+// CopyState, BeginSweep, Sweep, RowCountsOf; on the queue of the learning-rate block: its Run, OwnSums,
+// Combine, CopyRates, CopyShared. PublishTables has its own rule; the others may be called at any time.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -43,6 +44,7 @@
 #include "framework/runtime/block_runner.h"
 #include "framework/runtime/disk.h"
 #include "framework/tensor/scope.h"
+#include "framework/text/row_policy.h"
 
 namespace penstock::pserver {
 
@@ -135,8 +137,9 @@ class ChunkStore {
   struct TableCopy {
     SelectedRows rows;
     NamedTensors state;
-    std::size_t scalars = 0;    // the first of them, which are not rows
-    std::size_t constants = 0;  // the last of those
+    std::size_t scalars = 0;                   // the first of them, which are not rows
+    std::size_t constants = 0;                 // the last of those
+    std::optional<table::LifeCopy> life = {};  // of CopyTable, if the table has a policy of rows
   };
   // Copies the table in portions, as it is at the first call: the call that completes the copy returns it,
   // the next starts a new one. An update in between first copies what is missing.
@@ -147,6 +150,9 @@ class ChunkStore {
   TableCopy CopyTable(int param) const;
   static std::string VersionsOf(const std::string& table) { return table + "@VERSIONS"; }
   static std::string HistoryOf(const std::string& table) { return table + "@HISTORY"; }
+  // Continues the policy of rows of a table, whose rows are in it, before the first update.
+  // kInvalidArgument E-server-shape: `life` is of other rows.
+  Status RestoreLife(int param, const table::LifeCopy& life);
   // Writes the rows of such a copy to a file, with the program's save block, and the state, if any, to
   // StateFileOf(file); from any thread, at any time.
   Status SaveTable(const SaveEvent& save, TableCopy copy, BlockRunner& runner, Disk& disk) const;
@@ -171,6 +177,16 @@ class ChunkStore {
   static Status WriteState(Disk& disk, const std::string& file, const NamedTensors& tensors);
   bool IsTable(int param) const { return params_[static_cast<std::size_t>(param)].table != nullptr; }
   bool HasTables() const;  // sharded by id
+  bool HasRowPolicies() const { return !row_policies_.empty(); }
+  bool HasRowPolicy(int param) const {
+    return IsTable(param) && row_policies_.contains(params_[static_cast<std::size_t>(param)].piece.name);
+  }
+  // Whether a table has begun to take back memory of evicted rows and nothing continues it yet: then Sweep
+  // must be called on the table's queue, in jobs of their own, until it returns false. Each call takes less
+  // than a millisecond.
+  bool BeginSweep(int param);
+  bool Sweep(int param);
+  table::RowCounts RowCountsOf(int param) const;  // zeros for a param that is not a table
   // Puts the rows of all tables into the server's scope. No table may be written meanwhile.
   void PublishTables() const;
 
@@ -205,6 +221,9 @@ class ChunkStore {
     // Of a table: the copy in progress, and the scalars of that time.
     std::optional<table::RowCopy> saving;
     NamedTensors saved_scalars;
+    bool sweeps = false;       // calls of Sweep follow
+    bool is_over = false;      // the table is in the server's scope
+    std::mutex rows_may_move;  // taken by Sweep and PublishTables
   };
   struct RowUpdate {  // how rows are updated one by one
     roles::RowOptimizer optimizer;
@@ -281,6 +300,7 @@ class ChunkStore {
   Scope& scope_;
   const std::size_t part_bytes_;
   bool keeps_versions_ = false;
+  RowPolicies row_policies_;  // by table
   BufferPool pool_;
   std::set<std::string> made_for_all_;  // variables that the learning rate's and the shared block write
   std::set<std::string> shared_reads_;  // variables that the shared block reads

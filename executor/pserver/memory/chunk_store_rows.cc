@@ -182,7 +182,13 @@ ChunkStore::TableCopy ChunkStore::CopyTable(int param) const {
   NamedTensors scalars = ScalarsOf(saved);
   if (saved.table->KeepsHistory())
     scalars.emplace(scalars.begin(), HistoryOf(saved.piece.name), std::move(rows.history));
-  return CopyOf(saved, std::move(rows), std::move(scalars));
+  TableCopy copy = CopyOf(saved, std::move(rows), std::move(scalars));
+  if (HasRowPolicy(param)) copy.life = saved.table->CopyLife();
+  return copy;
+}
+
+Status ChunkStore::RestoreLife(int param, const table::LifeCopy& life) {
+  return params_[static_cast<std::size_t>(param)].table->RestoreLife(life);
 }
 
 // The save block has one op per table. Its file is not known to the program, so it is set in a copy here.

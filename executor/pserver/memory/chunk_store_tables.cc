@@ -2,6 +2,7 @@
 // one by one, where they are; the block of any other runs on columns.
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "executor/pserver/memory/block_names.h"
 #include "executor/pserver/memory/chunk_store.h"
@@ -30,7 +31,10 @@ Status ChunkStore::AddTable(const roles::ServedParam& served) {
   param.chunk_rows = served.param.shape[0];
   param.row_update = FindRowUpdate(served);
   const auto layout = param.row_update ? RowTable::Layout::kRows : RowTable::Layout::kColumns;
-  PENSTOCK_ASSIGN_OR_RETURN(RowTable table, RowTable::Make(served.param.shape, columns, layout));
+  const auto policy = row_policies_.find(served.param.name);
+  PENSTOCK_ASSIGN_OR_RETURN(RowTable table,
+                            RowTable::Make(served.param.shape, columns, layout,
+                                           policy == row_policies_.end() ? RowPolicy() : policy->second));
   param.table = std::make_unique<RowTable>(std::move(table));
   if (param.row_update) {
     RowUpdate& update = *param.row_update;
@@ -134,15 +138,17 @@ Status ChunkStore::UpdateRows(const Param& param, const Chunk& chunk) const {
 // Replaces the gradients' ids by positions among the stored rows, and runs the block on the columns.
 Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner) {
   table::RowTable& table = *param.table;
+  std::vector<SelectedRows*> gradients;
+  for (const auto& grad : chunk.grads) gradients.push_back(&grad->As<SelectedRows>());
   try {
-    for (const auto& grad : chunk.grads) table.Require(grad->As<SelectedRows>().rows);
+    table.Admit(gradients);
+    for (const SelectedRows* const gradient : gradients) table.Require(gradient->rows);
   } catch (const std::bad_alloc&) {
     return NoMemoryFor(param);
   }
-  for (const auto& grad : chunk.grads) {
-    SelectedRows& rows = grad->As<SelectedRows>();
-    for (std::int64_t& row : rows.rows) row = table.PositionOf(row);
-    rows.height = table.capacity();
+  for (SelectedRows* const gradient : gradients) {
+    for (std::int64_t& row : gradient->rows) row = table.PositionOf(row);
+    gradient->height = table.capacity();
   }
   for (std::size_t i = 0; i < table.column_count(); ++i)
     chunk.scope->Find(table.name(i))->As<Tensor>() = table.column(i);
@@ -150,6 +156,7 @@ Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runn
   // A runner may have put an output into a new buffer.
   for (std::size_t i = 0; i < table.column_count(); ++i)
     table.column(i) = chunk.scope->Find(table.name(i))->As<Tensor>();
+  table.EndUpdate();
   return OkStatus();
 }
 
@@ -166,8 +173,31 @@ bool ChunkStore::HasTables() const {
 
 void ChunkStore::PublishTables() const {
   for (const Param& param : params_) {
-    if (param.table != nullptr) param.table->Publish();
+    if (param.table == nullptr) continue;
+    Chunk& chunk = *param.chunks.front();
+    const std::lock_guard lock(chunk.rows_may_move);
+    param.table->Publish();
+    chunk.is_over = true;
   }
+}
+
+bool ChunkStore::BeginSweep(int param) {
+  const auto& table = params_[static_cast<std::size_t>(param)].table;
+  if (table == nullptr || !table->sweeping()) return false;
+  return !std::exchange(At(param, 0).sweeps, true);
+}
+
+// Rows that a copy in portions lists stay where they are; the update that completes the copy continues.
+bool ChunkStore::Sweep(int param) {
+  Chunk& chunk = At(param, 0);
+  const std::lock_guard lock(chunk.rows_may_move);
+  chunk.sweeps = !chunk.is_over && !chunk.saving && params_[static_cast<std::size_t>(param)].table->Sweep();
+  return chunk.sweeps;
+}
+
+table::RowCounts ChunkStore::RowCountsOf(int param) const {
+  const auto& table = params_[static_cast<std::size_t>(param)].table;
+  return table == nullptr ? table::RowCounts() : table->counts();
 }
 
 bool ChunkStore::KeepsState(int table) const {

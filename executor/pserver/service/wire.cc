@@ -48,6 +48,7 @@ Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler&
                          "or use the native wire");
   };
   if (served.backup_trainers > 0) return refused(kBackupTrainersPolicy);
+  if (served.row_policies) return refused(kRowsPolicy);
   for (const roles::ServedParam& param : served.role.params) {
     if (param.clips) return refused("clip=global by a norm over all gradients");
     if (!param.compression.none()) return refused(kCompressionPolicy);

@@ -22,6 +22,7 @@ namespace penstock::pserver {
 struct Served {
   roles::PserverFacts role;
   int backup_trainers = 0;
+  bool row_policies = false;                            // of a table
   std::vector<Dim> chunk_rows = {};                     // by param
   std::function<void(std::function<void()>)> run = {};  // runs work later, never inside the call
 };

@@ -143,6 +143,22 @@ TEST_F(ObserverTest, TheReceiptOmitsUnusedCompression) {
   EXPECT_EQ(ReceiptLine(observer_.Now()).find("compressed"), std::string::npos);
 }
 
+TEST_F(ObserverTest, RowsOfTablesAreReportedOnceThereAreSome) {
+  for (const std::string& text : {ReceiptLine(observer_.Now()), ReceiptJson("pserver 0", observer_.Now()),
+                                  Exposition("pserver 0", observer_.Now())})
+    EXPECT_EQ(text.find("rows"), std::string::npos) << text;
+  observer_.CountRows({.entered = 5, .rejected = 7, .evicted = 1});
+  observer_.CountRows({.entered = 4, .rejected = 0, .evicted = 2});
+  const std::string line = ReceiptLine(observer_.Now()), json = ReceiptJson("pserver 0", observer_.Now()),
+                    text = Exposition("pserver 0", observer_.Now());
+  EXPECT_TRUE(line.ends_with(
+      "; 9 rows of tables made, 3 evicted, 7 rows of gradients dropped before their ids entered"))
+      << line;
+  EXPECT_NE(json.find("\"rows_entered\": 9, \"rows_rejected\": 7, \"rows_evicted\": 3, "), std::string::npos);
+  EXPECT_NE(text.find("penstock_rows_evicted_total{role=\"pserver 0\"} 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("penstock_rows_rejected_total{role=\"pserver 0\"} 7\n"), std::string::npos);
+}
+
 TEST_F(ObserverTest, TheExpositionEscapesLabels) {
   const PeerNotes odd(&observer_, "p\"s\\e\nr");
   odd.Sent(5);

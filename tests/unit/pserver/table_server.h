@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/protocol/contract.h"
@@ -48,7 +49,9 @@ inline Program Parsed(const std::string& ops, const std::string& type) {
   return *std::move(program);
 }
 
-inline RoleSet RolesOf(const Optimizer& optimizer, const std::string& type, int trainers) {
+// `policy`: of the table's rows.
+inline RoleSet RolesOf(const Optimizer& optimizer, const std::string& type, int trainers,
+                       const std::string& policy = "") {
   constexpr char kForward[] = R"(
   data i : i64[?, 1]
   a : f32[?, 19] = lookup_table(W=t, Ids=i) {is_distributed=true, is_sparse=true}
@@ -70,6 +73,11 @@ inline RoleSet RolesOf(const Optimizer& optimizer, const std::string& type, int 
   const auto with_type = [&](std::string text) {
     for (std::size_t at; (at = text.find("DTYPE")) != std::string::npos;)
       text.replace(at, 5, type == "f32" ? "5" : "6");
+    const std::string_view sparse = "is_sparse=true";
+    for (std::size_t at = 0; !policy.empty() && (at = text.find(sparse, at)) != std::string::npos;) {
+      at += sparse.size();
+      text.insert(at, StrCat(", row_policy=\"", policy, "\""));
+    }
     return text;
   };
   plan::TranspileConfig config;

@@ -1,4 +1,5 @@
 // A table whose rows are updated one by one gets the bytes that its optimize block makes on columns.
+#include <numeric>
 #include <random>
 
 #include "tests/unit/pserver/table_server.h"
@@ -31,6 +32,10 @@ std::map<std::string, std::string> Trained(const RoleSet& roles, int trainers, b
     std::vector<RowGradient> gradients;
     for (int trainer = 0; trainer < trainers; ++trainer) gradients.push_back(Draw<T>(random, all));
     server.Step(gradients);
+    if (server.store().BeginSweep(0) && step % 3 != 0) {
+      while (server.store().Sweep(0)) {
+      }
+    }
     read += BytesOf(server.Read({-4, 50, 0, 3, -4}));
   }
   std::map<std::string, std::string> bytes = server.Published();
@@ -49,6 +54,49 @@ void ExpectSameBytes(const char* type) {
                 Trained<T>(roles, trainers, false, optimizer.moves));
     }
   }
+}
+
+TEST(TableUpdates, RowsAreEvictedFromColumnsAsFromRows) {
+  constexpr char kPolicy[] = "entry count 2, evict unseen 1";
+  for (const Optimizer& optimizer : TableOptimizers()) {
+    if (optimizer.moves) continue;  // rows that a gradient does not list differ by rounding
+    SCOPED_TRACE(optimizer.name);
+    const auto rows = Trained<float>(RolesOf(optimizer, "f32", 2, kPolicy), 2, true, false);
+    EXPECT_EQ(rows, Trained<float>(RolesOf(optimizer, "f32", 2, kPolicy), 2, false, false));
+    EXPECT_NE(rows, Trained<float>(RolesOf(optimizer, "f32", 2), 2, true, false)) << "some are evicted";
+  }
+}
+
+// Slots of rows that a save still copies must not change.
+TEST(TableUpdates, SweepsWaitForASaveInPortions) {
+  TableServer server(RolesOf(TableOptimizers().front(), "f32", 1, "evict unseen 1"), true);
+  pserver::ChunkStore& store = server.store();
+  constexpr std::int64_t kHalf = 300'000;  // rows: more than one portion of 16 MB
+  std::vector<std::int64_t> ids(2 * kHalf);
+  std::iota(ids.begin(), ids.end(), std::int64_t{0});
+  const auto update = [&](const std::vector<std::int64_t>& listed) {
+    server.Step({{.ids = listed, .values = std::string(listed.size() * kWidth * sizeof(float), '\0')}});
+  };
+  update(ids);
+  ids.resize(kHalf);
+  update(ids);
+  update({0});
+  ASSERT_FALSE(store.CopyForSave(0)) << "the first portion";
+  EXPECT_TRUE(store.BeginSweep(0));
+  EXPECT_FALSE(store.Sweep(0)) << "not during the copy";
+  EXPECT_EQ(store.RowCountsOf(0).evicted, 0u) << "half of the rows are gone";
+  std::optional<pserver::ChunkStore::TableCopy> copy;
+  while (!copy) copy = store.CopyForSave(0);
+  EXPECT_EQ(copy->rows.rows.size(), kHalf);
+  update({1});
+  EXPECT_TRUE(store.BeginSweep(0)) << "the next update continues";
+  EXPECT_FALSE(store.BeginSweep(0)) << "once";
+  while (store.Sweep(0)) {
+  }
+  EXPECT_EQ(store.RowCountsOf(0).evicted, 2 * kHalf - 2);
+  store.PublishTables();
+  EXPECT_EQ(server.scope().Find("t")->As<SelectedRows>().rows, (std::vector<std::int64_t>{0, 1}));
+  EXPECT_FALSE(store.Sweep(0)) << "the table is in the server's scope";
 }
 
 TEST(TableUpdates, RowByRowGivesTheBytesOfColumns) { ExpectSameBytes<float>("f32"); }

@@ -317,6 +317,8 @@ void BindTranspiler(py::module_& m) {
         py::arg("group_ranks") = 0, py::arg("startup") = py::none(), py::arg("runs_per_update") = 1,
         py::arg("places") = false);
   m.def("geo_plan", &GeoPlanOf);
+  // The text of a policy of rows in its usual form.
+  m.def("row_policy", [](const std::string& text) { return Take(ParseRowPolicy(text)).ToString(); });
   // The program's on_uneven, such as "join"; "" if it has none.
   m.def("on_uneven_of", [](const ProgramBox& box) {
     return std::string(OnUnevenName(Take(ReadPolicies(box.program.meta())).on_uneven));

@@ -162,4 +162,7 @@ def test_a_receipts_table_has_a_row_for_each_role():
     assert "1.2 MB" in lines[1] and "900 B" in lines[1] and "250 B for 4.0 kB" in lines[1]
     plain = table([dict(receipt, compressed_bytes=0, compressed_from_bytes=0)], [])
     assert plain[0].endswith("compressed  staleness") and " for " not in plain[1]
+    with_rows = table([receipt, dict(receipt, rows_entered=5, rows_evicted=2, rows_rejected=7)], [])
+    assert with_rows[0].endswith("  rows of tables")
+    assert with_rows[1].endswith("  -") and with_rows[2].endswith("  5 made, 2 evicted, 7 dropped")
     assert table([], []) == []

@@ -16,6 +16,7 @@ PRINTED = {
     ),
     "howto/find_a_hang.md": r"cause: trainer 1 stopped contributing at step 10",
     "howto/continue_a_job.md": r"from step 0, (.|\n)*from step 60, (.|\n)*step 100  whole",
+    "howto/large_tables.md": r"rows of tables\n(.|\n)*pserver 0 .* made, [1-9]\d* evicted, [1-9]\d* dropped",
     "howto/save_and_continue.md": r"(first loss(.|\n)*){2}",
     "howto/several_machines.md": r"rank 0 of 2: 2",
     "reference/exit_codes.md": r"E-feed-shape",

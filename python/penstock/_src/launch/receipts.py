@@ -50,11 +50,15 @@ def read_receipts(log_dir: str, roles: tuple[Role, ...]) -> Iterator[dict[str, A
 def table(receipts: Iterable[dict[str, Any]], pservers: Sequence[str]) -> list[str]:
     """Returns the lines of the table, a row per receipt; no lines without receipts. `pservers`: addresses, in order."""
     names = {f"pserver {address}": f"pserver {i}" for i, address in enumerate(pservers)}
-    rows = [_row(receipt, names) for receipt in receipts]
-    if not rows:
+    receipts = list(receipts)
+    if not receipts:
         return []
-    widths = [max(len(row[i]) for row in (_COLUMNS, *rows)) for i in range(len(_COLUMNS))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (_COLUMNS, *rows)]
+    lines = [_COLUMNS, *(_row(receipt, names) for receipt in receipts)]
+    if any("rows_entered" in receipt for receipt in receipts):
+        of_tables = ["rows of tables", *map(_rows, receipts)]
+        lines = [(*line, cell) for line, cell in zip(lines, of_tables)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
 
 
 def _row(receipt: dict[str, Any], names: dict[str, str]) -> tuple[str, ...]:
@@ -81,6 +85,13 @@ def _compressed(receipt: dict[str, Any]) -> str:
     """Returns "1.2 MB for 4.8 MB": the size of compressed gradients, and their size as float32."""
     whole = receipt["compressed_from_bytes"]
     return f"{_size(receipt['compressed_bytes'])} for {_size(whole)}" if whole > 0 else "-"
+
+
+def _rows(receipt: dict[str, Any]) -> str:
+    """Returns "120 made, 30 evicted, 80 dropped": rows made and evicted, rows of gradients that came too early."""
+    if "rows_entered" not in receipt:
+        return "-"
+    return f"{receipt['rows_entered']} made, {receipt['rows_evicted']} evicted, {receipt['rows_rejected']} dropped"
 
 
 def _staleness(counts: list[int]) -> str:

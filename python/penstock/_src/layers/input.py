@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import nn
 from penstock._src.layers.decorators import Attrs, layer, op_layer
+from penstock._src.layers.row_policy import row_policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,9 @@ def embedding(
     padding_idx: int | None = None,
     param_attr: ParamAttr | None = None,
     dtype: str | VarType = "float32",
+    entry: str | None = None,
+    evict: str | Sequence[str] | None = None,
+    budget_mb: int | None = None,
 ) -> Variable:
     """Looks up rows of a table by ids of any shape; the result has the rows along an additional last axis.
 
@@ -37,7 +41,10 @@ def embedding(
         ids = fluid.data('ids', [None, 5], 'int64')
         assert fluid.embedding(ids, size=[100, 8]).shape == (-1, 5, 8)
     """
-    return nn.lookup_layer("lookup_table_v2", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
+    policy = row_policy("embedding", is_sparse and is_distributed, entry, evict, budget_mb)
+    return nn.lookup_layer(
+        "lookup_table_v2", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype, policy
+    )
 
 
 @op_layer("one_hot_v2", typed="input", inputs={"X": "input", "depth_tensor": "depth"}, prefix="one_hot_v2")

@@ -13,6 +13,7 @@ from penstock._src.ir.types import VarType, float_attr, to_extents
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper, require_variables
+from penstock._src.layers.row_policy import row_policy
 from penstock._src.parameters.initializer import Constant
 
 if TYPE_CHECKING:
@@ -84,8 +85,15 @@ def embedding(
     padding_idx: int | None = None,
     param_attr: ParamAttr | None = None,
     dtype: str | VarType = "float32",
+    entry: str | None = None,
+    evict: str | Sequence[str] | None = None,
+    budget_mb: int | None = None,
 ) -> Variable:
     """Looks up rows of a table by ids; unlike fluid.embedding, the last extent of the ids must be 1.
+
+    `entry`, `evict` and `budget_mb`, which Fluid does not have, say which rows pservers keep of a table with
+    `is_sparse` and `is_distributed`: see the page "Large tables". A step is an update of the table. An id that has not
+    entered, or whose row is evicted, reads as its initial value.
 
     Args:
         input (Variable): the ids, which are row numbers, shape [..., 1], int64.
@@ -95,19 +103,28 @@ def embedding(
         padding_idx (int | None): id whose row reads as zeros and is not trained; negative: counted from the end.
         param_attr (ParamAttr | None): the table.
         dtype (str | VarType): type of the table.
+        entry (str | None): when an id gets a row: 'count N', in the N'th step that lists it, or 'probability P', in
+            each step that lists it with this probability, which depends on id and count alone; None: at once.
+        evict (str | list[str] | None): rules, of which any evicts a row: 'unseen N', no step has listed it for more
+            than N steps; 'count N after S', fewer than N steps have listed it and none for more than S;
+            'shows X decay R every S', the number of steps that listed it, multiplied by R at the end of every S steps,
+            is below X.
+        budget_mb (int | None): the memory of the rows on each pserver, in MB; rows unseen for longest are evicted.
 
     Returns:
         Variable: shape [..., width], of type `dtype`.
 
     Raises:
-        TypeError: `input` is not a Variable, or not int64.
+        TypeError: `input` is not a Variable, or not int64; a rule is not a string, `budget_mb` not an integer.
+        penstock.ProgramError: a rule or its number is wrong, or pservers do not shard the table by id.
 
     Example:
         ids = fluid.data('ids', [None, 1], 'int64')
         rows = fluid.layers.embedding(ids, size=[100, 8], is_sparse=True)
         assert rows.shape == (-1, 8)
     """
-    return lookup_layer("lookup_table", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
+    policy = row_policy("embedding", is_sparse and is_distributed, entry, evict, budget_mb)
+    return lookup_layer("lookup_table", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype, policy)
 
 
 def padding_row(layer: str, padding_idx: int | None, size: Sequence[int]) -> int:
@@ -132,6 +149,7 @@ def lookup_layer(
     padding_idx: int | None,
     param_attr: ParamAttr | None,
     dtype: str | VarType,
+    policy: str | None = None,
 ) -> Variable:
     """Implements both layers named embedding, which differ in their op."""
     require_variables("embedding", input=input)
@@ -150,6 +168,7 @@ def lookup_layer(
             "is_distributed": is_distributed,
             "remote_prefetch": bool(is_sparse) and not is_distributed,
             "padding_idx": padding_idx,
+            "row_policy": policy,
         },
     )
     return out

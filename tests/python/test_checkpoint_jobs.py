@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,8 +15,8 @@ from penstock import _penstock
 WAIT_S = 120
 
 # Trains sys.argv[1] steps and saves what it has in sys.argv[2]. DIES_AT: trainer 1 kills itself in that step of the
-# first start, once there is a whole checkpoint. SHARDED: the table is sharded by id; then, without LAZY, rows miss
-# updates. PROGRAM: the file to which trainer 0 writes the main program.
+# first start (of the job, and of its own process), once there is a whole checkpoint. SHARDED: the table is sharded by
+# id; then, without LAZY, rows miss updates. PROGRAM: the file to which trainer 0 writes the main program.
 SCRIPT = """
     import os, signal, sys, time
     import numpy as np
@@ -49,15 +50,21 @@ SCRIPT = """
         exe.run(startup)
         exe.run(main)
         sys.exit(0)
+    def has_checkpoint():
+        try:
+            return penstock._penstock.newest_checkpoint(os.environ['PENSTOCK_CHECKPOINT_DIR']) is not None
+        except penstock.DataError:  # only a part of the first is written
+            return False
     program = t.get_trainer_program()
     exe.run(fluid.default_startup_program())
     print('from step', penstock.resume_step(), flush=True)
     if 'LOADS' in os.environ:
         fluid.global_scope().find_var('w').get_tensor().set(np.ones([64, 512], 'float32'), None)
     for step in range(penstock.resume_step(), steps):
-        if os.environ.get('DIES_AT') == str(step) and index == 1 and os.environ['PENSTOCK_RESTART_COUNT'] == '0':
+        starts = [os.environ['PENSTOCK_RESTART_COUNT'], os.environ['PENSTOCK_ROLE_RESTART_COUNT']]
+        if os.environ.get('DIES_AT') == str(step) and index == 1 and starts == ['0', '0']:
             end = time.monotonic() + 60
-            while penstock._penstock.newest_checkpoint(os.environ['PENSTOCK_CHECKPOINT_DIR']) is None:
+            while not has_checkpoint():
                 assert time.monotonic() < end
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -122,7 +129,8 @@ def test_a_job_that_was_killed_continues_with_the_bytes_of_one_that_was_not(tmp_
         "step-10",
         "step-5",
     ]
-    code, said = launch(tmp_path, 10, "none", options=checkpoints("cut"), DIES_AT="7", **environment)
+    alone = [*checkpoints("cut"), "--max_role_restart", 0]
+    code, said = launch(tmp_path, 10, "none", options=alone, DIES_AT="7", **environment)
     assert code == 1, said
     assert _penstock.newest_checkpoint(str(tmp_path / "cut")) == 5
     # With other initial values: all that matters is in the checkpoint. The rows of a table that is sharded by id
@@ -193,12 +201,24 @@ def test_a_job_continues_with_another_number_of_trainers(tmp_path):
 
 def test_a_job_that_the_launcher_restarts_continues_from_its_checkpoint(tmp_path):
     assert launch(tmp_path, 10, "straight", options=checkpoints("whole"))[0] == 0
-    options = [*checkpoints("cut"), "--max_restart", 1]
+    options = [*checkpoints("cut"), "--max_role_restart", 0, "--max_restart", 1]
     code, said = launch(tmp_path, 10, "restarted", options=options, DIES_AT="7")
     assert code == 0, said
     assert "from step 0" in said
     assert "from step 5" in said
     assert contents(tmp_path / "straight") == contents(tmp_path / "restarted")
+    assert values_of(tmp_path / "whole", 10) == values_of(tmp_path / "cut", 10)
+
+
+def test_a_killed_trainer_comes_back_by_itself(tmp_path):
+    assert launch(tmp_path, 10, "straight", options=checkpoints("whole"))[0] == 0
+    code, said = launch(tmp_path, 10, "returned", options=checkpoints("cut"), DIES_AT="7")
+    assert code == 0, said
+    assert "from step 0" in said
+    assert "from step 7" in said
+    assert re.search(r"launch: trainer 1 \(pid \d+\) was killed by SIGKILL, .* and the other roles wait for it", said)
+    assert re.search(r"trainer 1 \(pid \d+\) is back \d+\.\d s after its end: it continues with step 7", said)
+    assert contents(tmp_path / "straight") == contents(tmp_path / "returned")
     assert values_of(tmp_path / "whole", 10) == values_of(tmp_path / "cut", 10)
 
 

@@ -43,7 +43,8 @@ def checkpoint_settings(options: Namespace, has_pservers: bool) -> dict[str, str
     """Returns the variables that the options add to the environment of every role; raises JobError."""
     steps, folder = options.checkpoint_steps, options.checkpoint_dir
     given = "--checkpoint_steps" if steps else "--resume" if options.resume else "--keep" if options.keep else None
-    if has_pservers and options.max_role_restart and not steps:
+    goes_on = options.on_trainer_loss not in (None, "abort")
+    if has_pservers and options.max_role_restart and not steps and not goes_on:
         raise JobError("--max_role_restart needs --checkpoint_dir DIR and --checkpoint_steps K", "E-checkpoint-folder")
     if given is None:
         return {}

@@ -47,9 +47,9 @@ def add_elastic_options(parser: ArgumentParser, positive: Callable[[str], int], 
         type=count,
         metavar="N",
         help="start a role again that is lost, each at most N times. A pserver, with --checkpoint_steps: it continues "
-        "from its last checkpoint, and trainers send it the steps since then again (PENSTOCK_MAX_ROLE_RESTART; "
-        "default: 3). A rank of a job without pservers, whose script uses hvd.elastic.run: the others continue with "
-        "it from the last commit (default: 0)",
+        "from its last checkpoint, and trainers send it the steps since then again. A trainer: see --on_trainer_loss "
+        "(of both, PENSTOCK_MAX_ROLE_RESTART; default: 3). A rank of a job without pservers, whose script uses "
+        "hvd.elastic.run: the others continue with it from the last commit (default: 0)",
     )
     group.add_argument(
         "--min_workers",

@@ -19,6 +19,7 @@ from penstock._src.launch.errors import SECONDS_MAX, JobError, split
 from penstock._src.launch.plan import Job, Member, Plan, Role
 from penstock._src.launch.safety import safety_environment
 from penstock._src.launch.topology import find_topology
+from penstock._src.launch.trainer_loss import ABORT, SHRINK, trainer_loss, trainer_restarts
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -225,6 +226,8 @@ def _make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
             "a job of several machines needs one secret: give every launcher the same --token_file FILE or "
             "PENSTOCK_JOB_TOKEN"
         )
+    has_pservers = bool(own or endpoints) or len(nodes) > 1
+    loss = trainer_loss(options, environment, has_pservers)
     script = ("-m", options.training_script) if options.module else (options.training_script,)
     command = (sys.executable, "-u", *script, *options.training_script_args)
     return Plan(
@@ -237,7 +240,13 @@ def _make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
         gpus=tuple(gpus or ()),
         job_id=options.job_id or _environment.text("PENSTOCK_JOB_ID", "", environment),
         token=token,
-        settings={**_settings(options), **checkpoint_settings(options, bool(own or endpoints) or len(nodes) > 1)},
+        settings={
+            **_settings(options),
+            **checkpoint_settings(options, has_pservers),
+            **({} if loss == ABORT else {"PENSTOCK_ON_TRAINER_LOSS": loss}),
+        },
+        on_trainer_loss=loss,
+        trainer_restarts=trainer_restarts(options, loss),
         cloud=options.use_paddlecloud,
         cores=0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0)),
         metrics=options.metrics,
@@ -378,4 +387,6 @@ def make_job(plan: Plan, members: tuple[Member, ...], job_id: str = "", token: s
         trainers_elsewhere=len(trainers) - len(own.trainers),
         attempt=attempt,
         role_restarts=int(plan.settings.get("PENSTOCK_MAX_ROLE_RESTART", "0")),
+        trainer_restarts=plan.trainer_restarts,
+        shrinks=plan.on_trainer_loss == SHRINK,
     )

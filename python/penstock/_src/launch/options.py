@@ -13,6 +13,7 @@ from penstock._src.launch.completion import NAME, completion_text
 from penstock._src.launch.elastic import add_elastic_options
 from penstock._src.launch.errors import SECONDS_MAX
 from penstock._src.launch.safety import add_safety_options
+from penstock._src.launch.trainer_loss import add_trainer_loss_option
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _ArgumentGroup
@@ -239,6 +240,7 @@ def make_parser() -> ArgumentParser:
         help="restart the whole job after a failure, at most N times; processes find the number of "
         "the attempt in PENSTOCK_RESTART_COUNT (default: %(default)s)",
     )
+    add_trainer_loss_option(watch)
     watch.add_argument(
         "--start_s",
         type=_seconds,

@@ -54,6 +54,8 @@ class Plan:
     control_port: int  # the port on which the first machine's launcher listens
     given: tuple[tuple[str | None, int | None, str, str], ...]  # --env: (kind or None, number or None, name, value)
     cloud: bool = False  # --use_paddlecloud: PADDLE_TRAINERS is set already, to the machines
+    on_trainer_loss: str = "abort"  # trainer_loss.py
+    trainer_restarts: int = 0  # how often each trainer may be started again by itself
     metrics: int | None = None  # port of /metrics of the first role; 0: free ports; None: no metrics
 
 
@@ -68,7 +70,9 @@ class Job:
     rank: int
     trainers_elsewhere: int
     attempt: int = 0  # number of earlier starts
-    role_restarts: int = 0  # how often each role may be started again by itself (restarts.py)
+    role_restarts: int = 0  # how often each pserver may be started again by itself (restarts.py)
+    trainer_restarts: int = 0  # likewise each trainer
+    shrinks: bool = False  # without a trainer that has died, the others go on
 
     def describe(self) -> Iterator[str]:
         """Returns lines for the terminal: the processes, their addresses and the folder of their output."""

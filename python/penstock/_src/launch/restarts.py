@@ -1,6 +1,6 @@
 """Restarts of single roles: whether a role whose process was killed is started again by itself, and when.
 
-    restarts = Restarts(job.role_restarts)
+    restarts = Restarts({"pserver": job.role_restarts, "trainer": job.trainer_restarts}, job.shrinks)
     restarts.take(process, told, complete=False)   # True: it is started again; says so
     restarts.due(time.monotonic())                 # [process], once its time has come
 
@@ -20,30 +20,38 @@ from penstock._src.launch.outcome import BACK
 from penstock._src.launch.role_process import describe_end, name_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock._src.launch.outcome import Told
     from penstock._src.launch.role_process import Process
 
 
-KINDS = frozenset({"pserver"})  # of roles that can continue where they were killed
 FIRST_DELAY_S = 0.25
 LATER_DELAY = 4  # each delay is this many times the one before
 
 
 class Restarts:
-    """`limit`: how often each role may be restarted; 0: never."""
+    """`limits`: how often each role of a kind may be restarted; 0: never. `shrinks`: without a trainer that has died,
+    the others go on."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, limits: Mapping[str, int], shrinks: bool = False) -> None:
+        self._limits = limits
+        self._shrinks = shrinks
         self._due: list[tuple[float, Process]] = []
+        self._over = False  # nobody is left whom a process that comes back could find
+
+    def note_end(self, process: Process) -> None:
+        """A role has ended. Pservers end once all trainers have completed."""
+        self._over = self._over or (process.role.kind == "pserver" and not process.failed)
 
     def concerns(self, process: Process) -> bool:
         """Returns whether roles of this kind are restarted in this job."""
-        return self._limit > 0 and process.role.kind in KINDS
+        return self._limits.get(process.role.kind, 0) > 0
 
     def take(self, process: Process, told: Told, complete: bool) -> bool:
         """Returns whether the role of a process that has failed is started again. If not, the job ends.
 
-        complete  whether a trainer has completed: nobody can repeat what it has sent
+        complete  whether a trainer has completed: nobody can repeat for a pserver what it has sent
         """
         code = cast(int, process.poll())
         if code >= 0 or not self.concerns(process):
@@ -57,18 +65,54 @@ class Restarts:
         signal_group(process.pid, signal.SIGKILL)  # what it has started itself
         delay = FIRST_DELAY_S * float(LATER_DELAY**process.restart)
         self._due.append((process.ended + delay, process))
-        which = f"restart {process.restart + 1} of {self._limit}"
-        say(f"{died}; it is started again in {delay:g} s, {which}, and the other roles wait for it")
+        which = f"restart {process.restart + 1} of {self._limits[process.role.kind]}"
+        others = "go on without it until then" if self._leaves_out(process) else "wait for it"
+        say(f"{died}; it is started again in {delay:g} s, {which}, and the other roles {others}")
         return True
 
+    def _leaves_out(self, process: Process) -> bool:
+        return self._shrinks and process.role.kind == "trainer"
+
+    def leave_out(self, process: Process, told: Told, complete: bool) -> bool:
+        """Returns whether the job goes on, and may end well, without the role of a process that has failed and is not
+        started again: a trainer that was killed, or that has come back too late to take part.
+
+        complete  whether a trainer has completed
+        """
+        code = cast(int, process.poll())
+        goes_on = self._leaves_out(process) and (code < 0 or (complete and told.reacted))
+        if not goes_on and not self._over:
+            return False
+        say(f"launch: {name_of(process)} {describe_end(code)[0]}; the job goes on without it")
+        return True
+
+    def take_late(self, processes: list[Process]) -> list[Process]:
+        """Returns the trainers that come back when all other roles have ended, and forgets those that have yet to be
+        started again: nobody is left whom they could find.
+
+        processes  the last one of each role of this machine
+        """
+        coming = self.pending()
+        alive = [one for one in processes if one.outcome is None]
+        servers = [one for one in processes if one.role.kind == "pserver"]
+        if not servers or not (alive or coming) or any(one in servers for one in (*alive, *coming)):
+            return []
+        if any(one.restart == 0 or one.flight.met() for one in alive):
+            return []
+        self._over = True
+        self.drop()
+        return alive
+
     def _why_not(self, process: Process, told: Told, complete: bool) -> str:
+        if self._over:
+            return "a pserver has ended, because all trainers had completed there"
         if told.fixed:
             return told.fixed
         if told.reacted:
             return "it was ending already, because of a peer"
-        if complete:
+        if complete and process.role.kind == "pserver":
             return "a trainer has completed and ended"
-        if process.restart >= self._limit:
+        if process.restart >= self._limits[process.role.kind]:
             return f"it has been restarted {process.restart} times (--max_role_restart)"
         return ""
 

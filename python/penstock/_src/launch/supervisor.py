@@ -68,7 +68,7 @@ class _Supervisor:
         self._echoes: list[Echo] = []
         self._processes: list[Process] = []  # the last of each role
         self._replaced: list[Process] = []  # those whose roles were started again
-        self._restarts = Restarts(job.role_restarts)
+        self._restarts = Restarts({"pserver": job.role_restarts, "trainer": job.trainer_restarts}, job.shrinks)
         self._complete = False  # a trainer has ended well
         self._failures: list[Failure] = []  # failures of all machines, in the same order on each
         self._elastic = make_elastic(options, job)
@@ -159,6 +159,8 @@ class _Supervisor:
             for echo in self._echoes:
                 echo.pump()
             self._look_for_stopped()
+            for process in [] if self._failures else self._restarts.take_late(self._processes):
+                signal_group(process.pid, signal.SIGKILL)
             self._end_if_hung()
 
     def _expects_rank(self) -> bool:
@@ -250,7 +252,8 @@ class _Supervisor:
         if failed and not by_launcher and goes_on and self._restarts.take(process, told, self._complete):
             return
         process.outcome = f"was ended by the launcher ({words})" if by_launcher else words
-        process.failed = failed or by_launcher
+        left_out = failed and not by_launcher and self._restarts.leave_out(process, told, self._complete)
+        process.failed = (failed or by_launcher) and not left_out
         if process.failed and not self._failures:
             self._record()
         kind = REACTED if told.reacted else ENDED if by_launcher else OWN
@@ -271,7 +274,8 @@ class _Supervisor:
             }
         if not by_launcher and self._recovers(process, event["failure"]):
             return
-        self._complete = self._complete or (process.role.kind == "trainer" and not process.failed)
+        self._restarts.note_end(process)
+        self._complete = self._complete or (process.role.kind == "trainer" and not process.failed and not left_out)
         self._tell(event)
         if not by_launcher and process.failed:
             # Where roles are restarted, the others wait for this one.

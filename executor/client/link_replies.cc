@@ -68,7 +68,7 @@ Status Link::CheckStep(std::uint64_t named) const {
   const bool fits =
       named == protocol::kAnyStep || (joins == Joins::kAtLowest ? named >= step : named <= step);
   if (!late || fits) return OkStatus();
-  return FailedPrecondition("E-return-step", "pserver ", address_, " has had ", named, " steps of trainer ",
+  return FailedPrecondition("E-resume-step", "pserver ", address_, " has had ", named, " steps of trainer ",
                             sender_.trainer, ", whose new process begins with step ", step,
                             " because the pservers of its startup program say so")
       .With("restart the job; a trainer returns where its startup program receives from every pserver");

@@ -8,6 +8,7 @@
 
 #include "executor/pserver/machine/policies/policy_of.h"
 #include "executor/pserver/memory/memory_left.h"
+#include "framework/text/job_facts.h"
 
 namespace penstock::pserver {
 namespace {
@@ -104,9 +105,14 @@ Result<std::set<std::string>> Pserver::BeginCheckpoints(const Program& program, 
 Status Pserver::RequireReturns(int backup_trainers) const {
   const TrainerLoss loss = options_.trainer_loss;
   if (loss == TrainerLoss::kAbort) return OkStatus();
-  if (facts_.mode != roles::ServeMode::kSync || !facts_.counters.empty() || backup_trainers > 0) {
+  const bool waits =
+      facts_.mode == roles::ServeMode::kSync && facts_.counters.empty() && backup_trainers == 0;
+  const bool hybrid = ModeOfJob(facts_.job_facts) == "hybrid";
+  if (!waits || hybrid) {
     return Unimplemented("E-trainer-loss-mode", "pserver ", facts_.address,
-                         " can only end the job when a trainer dies: its trainers do not wait for each other")
+                         " can only end the job when a trainer dies: ",
+                         hybrid ? "trainers keep the dense parameters themselves"
+                                : "its trainers do not wait for each other")
         .With("use synchronous training, or on_trainer_loss=abort");
   }
   if (loss == TrainerLoss::kShrink) return store_->RequireLiveMeans();

@@ -119,7 +119,7 @@ TEST(Join, AServerThatComesLaterMustAgree) {
     ASSERT_TRUE(session.Join());
     ASSERT_TRUE(session.Attach(job.TrainerStartup(0)).ok());
     welcome(1, job.TrainerStartup(0), named);
-    EXPECT_EQ(session.status().id(), named == 3 ? "E-return-step" : "");
+    EXPECT_EQ(session.status().id(), named == 3 ? "E-resume-step" : "");
   }
 }
 

@@ -11,7 +11,8 @@ LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
 WAIT_S = 120
 
 # Trainer 1 kills itself in its first KILLS starts, once all roles have begun. The others end when it has made the file
-# `go`, or with ALONE=N when it is in its start N. With PAST it never ends by itself.
+# `go`, or with ALONE=N when it is in its start N. With PAST it never ends by itself; with LAST it kills itself when the
+# launcher knows that the others have ended.
 ROLES = """
     import os, signal, sys, time
 
@@ -30,11 +31,19 @@ ROLES = """
     if name.startswith("TRAINER.1."):
         for other in ("PSERVER.0.0", "TRAINER.0.0"):
             await_file(other)
+        if "LAST" in os.environ:
+            children = f"/proc/{os.getppid()}/task/{os.getppid()}/children"
+            end = time.monotonic() + 60
+            while any(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
+                      for pid in open(children).read().split() if int(pid) != os.getpid()):
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            time.sleep(1)
         if restart < int(os.environ.get("KILLS", "1")):
             os.kill(os.getpid(), signal.SIGKILL)
-        os.write(int(os.environ["PENSTOCK_LAUNCH_FD"].split(":")[0]), b"back\\tit continues with step 5\\n")
         if "PAST" in os.environ:
             time.sleep(1000)
+        os.write(int(os.environ["PENSTOCK_LAUNCH_FD"].split(":")[0]), b"back\\tit continues with step 5\\n")
         time.sleep(0.3)
         open("go", "w").close()
     elif "ALONE" in os.environ:
@@ -118,3 +127,12 @@ def test_only_jobs_with_pservers_have_trainers_that_return(tmp_path):
     code, said = launch(tmp_path, "--server_num", "0", "--on_trainer_loss", "wait")
     assert code == 2
     assert "--on_trainer_loss wait needs pservers, and the job has none   [E-trainer-loss-mode]" in said
+
+
+@pytest.mark.parametrize("options", [(), ("--on_trainer_loss", "wait")])
+def test_a_trainer_that_fails_after_the_pservers_have_ended_is_a_failure(tmp_path, options):
+    code, said = launch(tmp_path, *options, ALONE="0", LAST="1")
+    assert code == 1
+    assert starts(tmp_path) == []
+    assert "error: launch: trainer 1" in said
+    assert ("cannot be started again: a pserver has ended" in said) == bool(options)

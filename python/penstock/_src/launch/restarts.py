@@ -80,27 +80,25 @@ class Restarts:
         complete  whether a trainer has completed
         """
         code = cast(int, process.poll())
-        goes_on = self._leaves_out(process) and (code < 0 or (complete and told.reacted))
-        if not goes_on and not self._over:
+        if not self._leaves_out(process) or (code >= 0 and not (complete and told.reacted)):
             return False
         say(f"launch: {name_of(process)} {describe_end(code)[0]}; the job goes on without it")
         return True
 
     def take_late(self, processes: list[Process]) -> list[Process]:
-        """Returns the trainers that come back when all other roles have ended, and forgets those that have yet to be
-        started again: nobody is left whom they could find.
+        """Returns the trainers that were started again and have found nobody, when all other roles have ended. Where
+        the others go on without a trainer, forgets those that have yet to be started again.
 
         processes  the last one of each role of this machine
         """
-        coming = self.pending()
         alive = [one for one in processes if one.outcome is None]
         servers = [one for one in processes if one.role.kind == "pserver"]
-        if not servers or not (alive or coming) or any(one in servers for one in (*alive, *coming)):
+        if not servers or any(one in servers for one in (*alive, *self.pending())):
             return []
-        if any(one.restart == 0 or one.flight.met() for one in alive):
+        if any(one.restart == 0 or one.is_back or one.flight.met() for one in alive):
             return []
-        self._over = True
-        self.drop()
+        if self._shrinks:
+            self.drop()
         return alive
 
     def _why_not(self, process: Process, told: Told, complete: bool) -> str:
@@ -135,5 +133,6 @@ def say_what_is_back(process: Process) -> None:
     """Reports what a process that was started again has recovered, once it says so."""
     for line in process.notes.pump():
         if line.startswith(BACK) and process.replaces is not None:
+            process.is_back = True
             took = time.monotonic() - process.replaces.ended
             say(f"launch: {name_of(process)} is back {took:.1f} s after its end: {line.removeprefix(BACK)}")

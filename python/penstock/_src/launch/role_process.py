@@ -36,6 +36,7 @@ class Process:
         self.started = time.monotonic()
         self.ended = 0.0  # of one whose role is started again
         self.replaces: Process | None = None  # the process of the same role before it
+        self.is_back = False  # of one that replaces another: it has said what it has recovered
         self.outcome: str | None = None  # describes how the process ended
         self.failed = False
         self.stopped_at: float | None = None  # when it was last seen stopped by a signal

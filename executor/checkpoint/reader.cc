@@ -173,14 +173,21 @@ Result<Tensor> Reader::ReadRows(const Need& need) const {
   }
   const Whole* whole = Find(need.whole);
   PENSTOCK_CHECK(whole != nullptr, "Has tells whether there is such a variable");
-  if (whole->rows || whole->type != need.type || !SameRows(whole->shape, need.shape)) {
-    return Differs(found_, StrCat("its ", need.whole, whole->rows ? " is a table of " : " is ",
-                                  TypeText(whole->type, whole->shape), ", here ", need.name, " is ",
-                                  TypeText(need.type, need.shape)));
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckType(need, *whole));
   Tensor to(need.type, need.shape);
   PENSTOCK_RETURN_IF_ERROR(CopyRows(need, *whole, to));
   return to;
+}
+
+Status Reader::CheckType(const Need& need, const Whole& whole) const {
+  const bool same_height = !need.whole_rows || whole.shape.rank() == 0 || whole.shape[0] == *need.whole_rows;
+  if (!whole.rows && whole.type == need.type && SameRows(whole.shape, need.shape) && same_height)
+    return OkStatus();
+  const bool height_known = need.whole_rows && need.shape.rank() > 0;
+  const Shape here = height_known ? need.shape.WithRows(*need.whole_rows) : need.shape;
+  return Differs(found_, StrCat("its ", need.whole, whole.rows ? " is a table of " : " is ",
+                                TypeText(whole.type, whole.shape), ", here ", height_known ? "it" : need.name,
+                                " is ", TypeText(need.type, here)));
 }
 
 Status Reader::CopyRows(const Need& need, const Whole& whole, Tensor& to) const {

@@ -59,6 +59,7 @@ class Reader {
     std::string name = {};  // the pserver's variable
     std::string whole;      // of which it has `shape` from row_begin on
     Dim row_begin = 0;
+    std::optional<Dim> whole_rows = {};  // of the whole variable here; nullopt: not known
     DType type = DType::kFp32;
     Shape shape;
     // The part of the same pserver in a job with as many pservers: if it has the variable with these rows, or
@@ -81,6 +82,7 @@ class Reader {
   Status Add(std::size_t part, const ValueEntry& entry);
   Result<Variable> Read(const Whole::Piece& piece) const;
   const ValueEntry* OwnEntry(const Need& need) const;
+  Status CheckType(const Need& need, const Whole& whole) const;
   Status CopyRows(const Need& need, const Whole& whole, Tensor& to) const;
 
   Disk* disk_;

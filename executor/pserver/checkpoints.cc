@@ -62,9 +62,11 @@ void Checkpoints::NotePlaces(const Program& program) {
     Place& place = places_[var->name];
     const auto& slice = var->facts.slice;
     if (slice && !slice->whole.empty()) {
-      place = {.whole = slice->whole, .row_begin = slice->row_begin};
+      place = {.whole = slice->whole, .row_begin = slice->row_begin, .whole_rows = {}};
+      if (slice->whole_shape.rank() > 0) place.whole_rows = slice->whole_shape[0];
     } else {
-      place = {.whole = var->name, .row_begin = recorded ? std::optional<Dim>(0) : std::nullopt};
+      place = {.whole = var->name, .row_begin = {}, .whole_rows = {}};
+      if (recorded) place.row_begin = 0;
     }
   }
 }
@@ -130,10 +132,14 @@ Result<bool> Checkpoints::RestoreOne(const Reader& reader, const std::string& na
   Tensor* there = variable.If<Tensor>();
   if (there == nullptr) return false;
   const auto found = places_.find(name);
-  const Place place = found == places_.end() ? Place{.whole = name, .row_begin = {}} : found->second;
+  Place place =
+      found == places_.end() ? Place{.whole = name, .row_begin = {}, .whole_rows = {}} : found->second;
+  if (place.whole == name && !place.whole_rows && there->shape().rank() > 0)
+    place.whole_rows = there->shape()[0];
   const Reader::Need need{.name = name,
                           .whole = place.whole,
                           .row_begin = place.row_begin.value_or(0),
+                          .whole_rows = place.whole_rows,
                           .type = there->dtype(),
                           .shape = there->shape(),
                           .own_part = OwnPart(reader)};

@@ -19,6 +19,7 @@
 
 #include "executor/checkpoint/folder.h"
 #include "executor/checkpoint/reader.h"
+#include "executor/checkpoint/stop_request.h"
 #include "executor/checkpoint/writer.h"
 #include "executor/pserver/memory/chunk_store.h"
 #include "framework/ir/program.h"
@@ -70,20 +71,24 @@ class Checkpoints {
   std::vector<checkpoint::Value> Take();
   // E-file-write.
   Status Write(std::uint64_t step, const std::vector<checkpoint::Value>& values);
+  // By which the launcher asks the job to stop.
+  checkpoint::StopRequest& stop() { return stop_; }
   std::string FolderOf(std::uint64_t step) const { return checkpoint::StepFolder(options_.folder, step); }
 
  private:
   // Which rows of which whole variable a variable of the program has.
   struct Place {
     std::string whole;
-    std::optional<Dim> row_begin;  // nullopt: not recorded
+    std::optional<Dim> row_begin;   // nullopt: not recorded
+    std::optional<Dim> whole_rows;  // nullopt: it is the whole, or not recorded
   };
   Checkpoints(Disk& disk, CheckpointOptions options, const roles::PserverFacts& facts, int server)
       : disk_(disk),
         options_(std::move(options)),
         facts_(facts),
         server_(server),
-        writer_(disk, {.folder = options_.folder, .keep = options_.keep}) {}
+        writer_(disk, {.folder = options_.folder, .keep = options_.keep}),
+        stop_(disk, options_.folder, options_.run, server, static_cast<int>(options_.servers.size())) {}
   void NotePlaces(const Program& program);
   Status CheckFolder();
   Result<checkpoint::Found> Find() const;
@@ -111,6 +116,7 @@ class Checkpoints {
   const roles::PserverFacts facts_;
   const int server_;
   checkpoint::Writer writer_;
+  checkpoint::StopRequest stop_;
   std::map<std::string, Place> places_;  // of the program's persistable variables
   std::set<std::string> restored_;       // variables
   // Until Complete.

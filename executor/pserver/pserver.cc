@@ -324,7 +324,34 @@ void Pserver::OnCalleeClosed(const std::shared_ptr<Callee>& from, const Status& 
   });
 }
 
+// On request the servers agree on the last step of the job (checkpoint/stop_request.h).
+void Pserver::LookForStop() {
+  if (checkpoints_ == nullptr || stopping_ == Stopping::kKnows || Ended().has_value()) return;
+  checkpoint::StopRequest& stop = checkpoints_->stop();
+  const std::uint64_t first = checkpoints_->first_step();
+  if (stopping_ == Stopping::kNo) {
+    if (!stop.Asked()) return;
+    std::uint64_t begun = 0;
+    Decide([&] { begun = machine_->HoldUpdates(); });
+    if (const Status answered = stop.Answer(first + begun); !answered.ok()) {
+      Fail(answered);
+      return;
+    }
+    stopping_ = Stopping::kHolds;
+  }
+  const std::optional<std::uint64_t> last = stop.LastStep();
+  if (!last) return;
+  stopping_ = Stopping::kKnows;
+  options_.report(StrCat("pserver ", facts_.address, " stops after step ", *last, ", as it was asked to"));
+  Decide([&] {
+    Actions actions;
+    machine_->StopAt(*last - first, actions);
+    Execute(std::move(actions));
+  });
+}
+
 void Pserver::Tick() {
+  LookForStop();
   Decide([&] {
     GiveUpLost();
     GiveUpLostServers();

@@ -251,6 +251,8 @@ class Pserver : public EventHandler, public ReplyHandler {
   void SendLater(int trainer, protocol::Reply reply);
   protocol::Sender SenderOf(int trainer) const;
 
+  void LookForStop();
+
   // Reports (pserver_reports.cc).
   std::string Awaited() const;
   void ReportAwaited();
@@ -283,7 +285,8 @@ class Pserver : public EventHandler, public ReplyHandler {
   ServerTrace trace_;
   LineLimiter strangers_;
   CheckpointFolder saves_;
-  std::unique_ptr<Checkpoints> checkpoints_;  // null: the job has none
+  std::unique_ptr<Checkpoints> checkpoints_;                              // null: the job has none
+  enum class Stopping { kNo, kHolds, kKnows } stopping_ = Stopping::kNo;  // used by Tick alone
   std::optional<Status> ended_;
   Nanoseconds started_{0};
   observe::ReportTimes reports_;

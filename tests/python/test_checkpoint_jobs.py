@@ -4,9 +4,11 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ WAIT_S = 120
 
 # Trains sys.argv[1] steps and saves what it has in sys.argv[2]. DIES_AT: trainer 1 kills itself in that step of the
 # first start (of the job, and of its own process), once there is a whole checkpoint. SHARDED: the table is sharded by
-# id; then, without LAZY, rows miss updates. PROGRAM: the file to which trainer 0 writes the main program.
+# id; then, without LAZY, rows miss updates. PROGRAM: the file to which trainer 0 writes the main program. SLOW_FROM:
+# from this step on, each takes 50 ms more. STUCK: pserver 0 stops itself after a checkpoint, so the job cannot be saved.
 SCRIPT = """
     import os, signal, sys, time
     import numpy as np
@@ -24,6 +27,12 @@ SCRIPT = """
     import penstock.fluid as fluid
 
     steps, saved = int(sys.argv[1]), sys.argv[2]
+
+    def stop_after_a_checkpoint():
+        while penstock._penstock.newest_checkpoint(os.environ['PENSTOCK_CHECKPOINT_DIR']) is None:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = int(
         os.environ.get('SEED', 3))
     x, y = fluid.data('x', [None, 64]), fluid.data('y', [None, 1])
@@ -48,6 +57,9 @@ SCRIPT = """
     if not trainer:
         main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
         exe.run(startup)
+        if 'STUCK' in os.environ and os.environ['PADDLE_PSERVER_ID'] == '0':
+            import threading
+            threading.Thread(target=stop_after_a_checkpoint, daemon=True).start()
         exe.run(main)
         sys.exit(0)
     def has_checkpoint():
@@ -68,6 +80,8 @@ SCRIPT = """
                 assert time.monotonic() < end
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
+        if step >= int(os.environ.get('SLOW_FROM', steps)):
+            time.sleep(0.05)
         random = np.random.RandomState(2 * step + index)
         feed = {'x': random.rand(4, 64).astype('float32'), 'y': random.rand(4, 1).astype('float32'),
                 'words': random.randint(0, 400, [4, 1])}
@@ -80,11 +94,8 @@ SCRIPT = """
 
 def launch(folder, *arguments, options=(), servers=2, trainers=2, **environment):
     """(exit code, what the launcher and all roles said)"""
-    (folder / "job.py").write_text(textwrap.dedent(SCRIPT))
-    command = [sys.executable, "-m", "penstock.distributed.launch"]
-    counts = ["--worker_num", trainers, "--server_num", servers]
     result = subprocess.run(
-        [*command, *map(str, [*counts, *options, "job.py", *arguments])],
+        command_of(folder, *arguments, options=options, servers=servers, trainers=trainers),
         cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         text=True,
@@ -101,6 +112,31 @@ def ckpt(folder, *arguments):
     run = subprocess.run([tool, "ckpt", *map(str, arguments)], cwd=folder, text=True, capture_output=True)
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout
+
+
+def command_of(folder, *arguments, options=(), servers=2, trainers=2):
+    (folder / "job.py").write_text(textwrap.dedent(SCRIPT))
+    counts = ["--worker_num", trainers, "--server_num", servers]
+    launcher = [sys.executable, "-m", "penstock.distributed.launch"]
+    return [*launcher, *map(str, [*counts, *options, "job.py", *arguments])]
+
+
+def start(folder, *arguments, options=(), **environment):
+    """A launcher whose job has made a checkpoint of step 5."""
+    launcher = subprocess.Popen(
+        command_of(folder, *arguments, options=options),
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    end = time.monotonic() + WAIT_S
+    while not list(folder.glob("*/step-5/part-*.json")):
+        assert launcher.poll() is None, launcher.communicate()[0]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return launcher
 
 
 def contents(folder):
@@ -234,6 +270,38 @@ def test_checkpoints_of_an_earlier_job_are_neither_used_nor_replaced_unasked(tmp
     code, said = launch(tmp_path, 10, "saved", options=[*checkpoints("ckpt"), "--resume"])
     assert code == 2
     assert "has no whole checkpoint: in step-5, part 1 of 2 is missing" in said
+
+
+@pytest.mark.parametrize("environment", [{}, {"SHARDED": "1"}], ids=["sliced", "sharded"])
+def test_a_job_that_was_asked_to_stop_continues_where_it_stopped(tmp_path, environment):
+    options = ("--checkpoint_dir", "cut", "--checkpoint_steps", 5)
+    launcher = start(tmp_path, 200, "none", options=options, SLOW_FROM="5", **environment)
+    launcher.send_signal(signal.SIGTERM)
+    said = launcher.communicate(timeout=WAIT_S)[0]
+    assert launcher.returncode == 0, said
+    stopped = int(re.search(r"launch: stopped by SIGTERM after step (\d+); its checkpoint is", said)[1])
+    assert 5 <= stopped < 200
+    assert "--resume continues it" in said
+    assert _penstock.newest_checkpoint(str(tmp_path / "cut")) == stopped
+    assert not (tmp_path / "cut" / "stop").exists()
+    steps = 5 * (stopped // 5) + 10
+    code, said = launch(tmp_path, steps, "resumed", options=[*options, "--resume"], **environment)
+    assert code == 0, said
+    assert f"from step {stopped}" in said
+    assert launch(tmp_path, steps, "straight", options=checkpoints("whole"), **environment)[0] == 0
+    assert contents(tmp_path / "straight") == contents(tmp_path / "resumed")
+    assert values_of(tmp_path / "whole", steps) == values_of(tmp_path / "cut", steps)
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM, signal.SIGTERM]], ids=["SIGINT", "twice"])
+def test_a_job_ends_at_once_after_ctrl_c_or_a_second_sigterm(tmp_path, signals):
+    launcher = start(tmp_path, 1000, "none", options=checkpoints("cut"), SLOW_FROM="5", STUCK="1")
+    for number in signals:
+        launcher.send_signal(number)
+        time.sleep(0.7)
+    said = launcher.communicate(timeout=WAIT_S)[0]
+    assert launcher.returncode == 128 + signals[-1], said
+    assert f"launch: stopped by {signals[-1].name}; all roles were ended" in said
 
 
 def test_values_loaded_into_a_job_that_continues_are_an_error(tmp_path):

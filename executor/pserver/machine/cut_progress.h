@@ -30,9 +30,13 @@ class CutProgress {
   }
   // Whether an update that makes this version must wait.
   bool Delays(std::uint64_t version) const {
+    if (limit_ && version > *limit_) return true;
     const std::optional<std::uint64_t> step = StepAt(version);
     return open_ && step && *step != open_;
   }
+  // No update beyond this version may begin: the job is about to stop.
+  void Limit(std::uint64_t version) { limit_ = version; }
+  std::uint64_t StepOf(std::uint64_t version) const { return first_step_ + version; }
   void Begin(std::uint64_t step) {
     open_ = step;
     ++copies_left_;
@@ -50,7 +54,8 @@ class CutProgress {
 
  private:
   const std::uint64_t every_, first_step_;
-  std::optional<std::uint64_t> open_;  // the step of the one that is being made
+  std::optional<std::uint64_t> open_;   // the step of the one that is being made
+  std::optional<std::uint64_t> limit_;  // a version
   std::size_t copies_left_ = 0;
   bool reached_by_all_ = false;
 };

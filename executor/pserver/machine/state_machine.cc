@@ -229,6 +229,7 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   const ChunkId at{param, chunk};
   const bool all_are_there = ledger_.EndBlock(at);
   CutIfDue(at, all_are_there, out);
+  CutIfStopped(out);
   if (all_are_there) policy_->LowVersionRose(ledger_);
   if (all_are_there) StartThoseThatWaitForTheRate(out);
   CountWhatIsDue(out);

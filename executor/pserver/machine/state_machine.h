@@ -71,6 +71,11 @@ class StateMachine {
   void BeginAt(int trainer, std::uint64_t step, Actions& out);
   // The trainer has failed or died before it completed, which ends the job.
   void Gone(int trainer, const Status& why, Actions& out);
+  // The job is about to stop. Until StopAt no update begins beyond those of the returned version, which may
+  // have begun.
+  std::uint64_t HoldUpdates();
+  // No update begins beyond those of this version, at least the returned one; a checkpoint of it is made.
+  void StopAt(std::uint64_t version, Actions& out);
   // Ends the job: an error of ours, or a cancellation.
   void Fail(const Status& why, Actions& out);
 
@@ -154,6 +159,7 @@ class StateMachine {
   void CutIfDue(ChunkId at, bool all_are_there, Actions& out);
   void CutTheRest(std::uint64_t step, Actions& out);
   void CutIfIdle(Actions& out);
+  void CutIfStopped(Actions& out);
 
   ChunkLedger ledger_;
   const std::unique_ptr<UpdatePolicy> policy_;
@@ -165,8 +171,9 @@ class StateMachine {
   CutProgress cut_;
   std::set<ChunkId> wait_for_cut_;  // chunks with complete versions
   std::uint64_t idle_steps_ = 0;    // of a server without updates: the steps that need no checkpoint any more
-  std::size_t busy_ = 0;            // merges, measures, blocks, saves and copies in progress
-  int completed_ = 0;               // trainers, not counting those that left
+  std::optional<std::uint64_t> stop_at_;  // a version, until its checkpoint is begun
+  std::size_t busy_ = 0;                  // merges, measures, blocks, saves and copies in progress
+  int completed_ = 0;                     // trainers, not counting those that left
   int completed_in_all_ = 0;
   bool ended_ = false;
 };

@@ -46,6 +46,42 @@ void StateMachine::CutIfIdle(Actions& out) {
   }
 }
 
+std::uint64_t StateMachine::HoldUpdates() {
+  // The learning rate and the norms of a step are computed before its updates.
+  std::uint64_t begun = std::max(rate_runs_ + (rate_running_ ? 1 : 0), sums_.begun());
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    const ChunkAccount& chunk = ledger_.chunk(at);
+    begun = std::max(begun, chunk.version() + (chunk.running() ? 1 : 0));
+  }
+  cut_.Limit(begun);
+  return begun;
+}
+
+void StateMachine::StopAt(std::uint64_t version, Actions& out) {
+  if (ended_) return;
+  cut_.Limit(version);
+  if (version > 0) stop_at_ = version;
+  for (const ChunkId& at : std::exchange(wait_for_cut_, {})) StartBlock(at, out);
+  CutIfStopped(out);
+}
+
+// All chunks stay in the version of the stop, so they are copied together, unless they were when they
+// reached it.
+void StateMachine::CutIfStopped(Actions& out) {
+  if (!stop_at_ || cut_.open()) return;
+  const bool idle = ledger_.UpdatedChunks() == 0;
+  if (!idle && ledger_.low_version() < *stop_at_) return;
+  const std::uint64_t version = *std::exchange(stop_at_, std::nullopt);
+  const bool made = cut_.StepAt(version) && (!idle || idle_steps_ >= version);
+  idle_steps_ = std::max(idle_steps_, version);
+  if (made) return;
+  const std::uint64_t step = cut_.StepOf(version);
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    if (!IsStart(at.param)) Cut(at, step, out);
+  }
+  CutTheRest(step, out);
+}
+
 void StateMachine::CutCopied(Actions& out) {
   --busy_;
   cut_.End();
@@ -60,6 +96,7 @@ void StateMachine::CutWritten(const Status& status, Actions& out) {
   --busy_;
   cut_.Close();
   for (const ChunkId& at : std::exchange(wait_for_cut_, {})) StartBlock(at, out);
+  CutIfStopped(out);
   CutIfIdle(out);
   EndIfDrained(out);
 }

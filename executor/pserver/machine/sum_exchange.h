@@ -29,6 +29,8 @@ class SumExchange {
   bool among_servers() const { return servers_.size() > 1; }
   // Exchanges of steps below this have ended.
   std::uint64_t over() const { return over_; }
+  // Those of steps below this have begun.
+  std::uint64_t begun() const { return over_ + (begun_ ? 1 : 0); }
 
   // One more chunk has been measured for step over(). Returns whether it was the last one.
   bool Measured();

@@ -123,6 +123,10 @@ TEST(CheckpointReader, WhatDoesNotFitIsAnError) {
   wide.shape = {2, 3};
   EXPECT_EQ(reader.ReadRows(wide).status().message(),
             "ckpt/step-5 is a checkpoint of another job: its w is f32[5, 2], here w.block0 is f32[2, 3]");
+  Reader::Need short_one = NeedOf(0, 2);
+  short_one.whole_rows = 4;
+  EXPECT_EQ(reader.ReadRows(short_one).status().message(),
+            "ckpt/step-5 is a checkpoint of another job: its w is f32[5, 2], here it is f32[4, 2]");
   const Reader::Need power{.name = "power", .whole = "power", .type = DType::kFp32, .shape = {1}};
   EXPECT_EQ(reader.ReadRows(power).status().message(),
             "ckpt/step-5: pservers 0 and 1 have different values of power");

@@ -100,6 +100,73 @@ TEST(Cuts, HeldParametersAreCopiedOnceTheyAreThere) {
   EXPECT_EQ(Step(d, 0, 1), "cut p0 c1 s1; cut lr s1; cut p1 c0 s1");
 }
 
+TEST(Cuts, AStopHoldsUpdatesUntilItsStepIsKnown) {
+  Driver d(CutConfig(10));
+  EXPECT_EQ(Step(d, 0, 0), "");
+  d.Push(0, 0, 1);
+  EXPECT_EQ(d.Merged(1), "run c1 s0");
+  EXPECT_EQ(d.machine.HoldUpdates(), 1U);
+  d.Push(0, 1, 0);
+  EXPECT_EQ(d.Merged(0), "") << "it waits for the step of the stop";
+  EXPECT_EQ(d.Ran(1), "");
+  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(2, out); }), "run c0 s1");
+  EXPECT_EQ(d.Ran(0), "");
+  EXPECT_EQ(Step(d, 1, 1), "cut p0 c0 s2; cut p0 c1 s2; cut lr s2");
+  d.Push(0, 2, 0);
+  EXPECT_EQ(d.Merged(0), "") << "no update follows";
+  for (int copies = 0; copies < 2; ++copies) EXPECT_EQ(d.Copied(), "");
+  EXPECT_EQ(d.Copied(), "write s2");
+  EXPECT_EQ(d.Written(), "");
+}
+
+TEST(Cuts, AStopAtAStepThatIsSavedAnywayMakesOneCheckpoint) {
+  Driver d(CutConfig(2));
+  for (const std::uint64_t step : {0, 1}) Step(d, step, 0);
+  for (const std::uint64_t step : {0, 1}) Step(d, step, 1);
+  EXPECT_EQ(d.machine.HoldUpdates(), 2U);
+  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(2, out); }), "");
+  for (int copies = 0; copies < 2; ++copies) d.Copied();
+  EXPECT_EQ(d.Copied(), "write s2");
+  EXPECT_EQ(d.Written(), "");
+}
+
+TEST(Cuts, AStopWaitsUntilTheOpenCheckpointIsWritten) {
+  Driver d(CutConfig(2, 10));
+  for (const std::uint64_t step : {0, 1}) Step(d, step, 0);
+  for (const std::uint64_t step : {0, 1}) Step(d, step, 1);
+  Step(d, 2, 0);
+  Step(d, 2, 1);
+  EXPECT_EQ(d.machine.HoldUpdates(), 3U);
+  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(3, out); }), "");
+  for (int copies = 0; copies < 2; ++copies) d.Copied();
+  EXPECT_EQ(d.Copied(), "write s12");
+  EXPECT_EQ(d.Written(), "cut p0 c0 s13; cut p0 c1 s13; cut lr s13");
+}
+
+TEST(Cuts, AStopBeforeTheFirstStepSavesNothing) {
+  Driver d(CutConfig(1));
+  EXPECT_EQ(d.machine.HoldUpdates(), 0U);
+  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(0, out); }), "");
+  d.Push(0, 0, 0);
+  EXPECT_EQ(d.Merged(0), "");
+}
+
+TEST(Cuts, TheScheduleCountsAsBegunForAStop) {
+  Driver d(CutConfig(10, 0, true));
+  d.Push(0, 0, 0);
+  EXPECT_EQ(d.Merged(0), "lr s0");
+  EXPECT_EQ(d.machine.HoldUpdates(), 1U);
+  EXPECT_EQ(d.LrRan(), "run c0 s0");
+}
+
+TEST(Cuts, AServerThatUpdatesNothingStopsWithTheOthers) {
+  pserver::MachineConfig config = CutConfig(10);
+  config.params = {{.name = "mean", .bytes_of_chunks = {4}, .start = true, .restored = true}};
+  Driver d(std::move(config));
+  EXPECT_EQ(d.machine.HoldUpdates(), 0U);
+  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(7, out); }), "cut lr s7; cut p0 c0 s7");
+}
+
 TEST(Cuts, AServerThatUpdatesNothingFollowsTheTrainersSteps) {
   pserver::MachineConfig config = CutConfig(2);
   config.params = {{.name = "mean", .bytes_of_chunks = {4}, .start = true, .restored = true}};

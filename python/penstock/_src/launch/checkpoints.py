@@ -23,7 +23,8 @@ def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int
         "--checkpoint_steps",
         type=positive,
         metavar="K",
-        help="save what the pservers hold in --checkpoint_dir after every K steps (PENSTOCK_CHECKPOINT_STEPS)",
+        help="save what the pservers hold in --checkpoint_dir after every K steps, and after the last one if SIGTERM "
+        "stops the job (PENSTOCK_CHECKPOINT_STEPS)",
     )
     group.add_argument(
         "--keep",

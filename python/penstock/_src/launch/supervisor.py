@@ -21,6 +21,7 @@ from penstock._src.launch.console import Echo
 from penstock._src.launch.elastic import make_elastic
 from penstock._src.launch.errors import JobError
 from penstock._src.launch.guard import signal_group
+from penstock._src.launch.last_checkpoint import LastCheckpoint, can_stop
 from penstock._src.launch.logs import last_lines, say
 from penstock._src.launch.outcome import ENDED, JOB, OWN, REACTED, Failure
 from penstock._src.launch.receipts import read_receipts, table
@@ -70,6 +71,8 @@ class _Supervisor:
         self._replaced: list[Process] = []  # those whose roles were started again
         self._restarts = Restarts({"pserver": job.role_restarts, "trainer": job.trainer_restarts}, job.shrinks)
         self._complete = False  # a trainer has ended well
+        self._last = None if cluster or not can_stop(job) else LastCheckpoint(job.roles[0].environment, stop)
+        self._saved = False  # it is there, so the job may end
         self._failures: list[Failure] = []  # failures of all machines, in the same order on each
         self._elastic = make_elastic(options, job)
         self._trainers_elsewhere = job.trainers_elsewhere
@@ -79,13 +82,17 @@ class _Supervisor:
         self._not_started: tuple[int, str] | None = None  # the exit code, if a role could not be started, and why
 
     def run(self) -> int:
+        self._stop.saves = self._last is not None
         try:
             self._start_all()
             if self._cluster is not None:
                 self._cluster.start_beating()
             self._watch()
         finally:
+            self._stop.saves = False
             self._end_all()
+            if self._last is not None:
+                self._last.forget()
         for echo in self._echoes:
             echo.pump(last=True)
         self._finish()
@@ -162,6 +169,9 @@ class _Supervisor:
             for process in [] if self._failures else self._restarts.take_late(self._processes):
                 signal_group(process.pid, signal.SIGKILL)
             self._end_if_hung()
+            if self._last is not None and self._deadline is None and self._last.saved():
+                self._saved = True
+                return
 
     def _expects_rank(self) -> bool:
         return self._elastic is not None and self._elastic.expects()
@@ -204,7 +214,7 @@ class _Supervisor:
         progress = [at for at in (process.flight.progress() for process in self._alive()) if at is not None]
         progress += [process.started for process in self._alive() if process.restart > 0]
         now = time.monotonic()
-        if self._hang_timeout <= 0 or not progress or self._deadline is not None:
+        if self._hang_timeout <= 0 or not progress or self._deadline is not None or self._stop.asked:
             return
         if now - max(progress) < self._hang_timeout:
             return
@@ -384,6 +394,9 @@ class _Supervisor:
         return f" on node {node} ({self._job.nodes[node]})" if len(self._job.nodes) > 1 else ""
 
     def _report(self) -> int:
+        if self._saved and self._last is not None:
+            say(f"launch: stopped by SIGTERM {self._last.sentence()}")
+            return 0
         if self._stop.signal is not None:
             say(f"launch: stopped by {signal.Signals(self._stop.signal).name}; all roles were ended")
             return self._stop.exit_code()

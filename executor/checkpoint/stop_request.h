@@ -1,0 +1,43 @@
+// How the servers of a job agree on its last step when it is asked to stop: through files beside its
+// checkpoints, without a message between them.
+//
+//   DIR/stop/request       the run of the job that is asked to stop; written by the launcher
+//   DIR/stop/part-0-of-2   that run, and the steps that this server may have begun; it begins no more
+//
+// The highest of these steps is the last one: each server goes on up to it and makes its part of the
+// checkpoint of that step. Files of another run are ignored.
+//
+//   StopRequest stop(disk, "DIR", "job7.0.0", 0, 2);
+//   if (stop.Asked()) stop.Answer(12);
+//   stop.LastStep();             // nullopt until each server has answered; then, for example, 13
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "framework/base/status.h"
+#include "framework/runtime/disk.h"
+
+namespace penstock::checkpoint {
+
+// Not thread-safe.
+class StopRequest {
+ public:
+  StopRequest(Disk& disk, const std::string& folder, std::string run, int server, int servers)
+      : disk_(&disk), folder_(folder + "/stop"), run_(std::move(run)), server_(server), servers_(servers) {}
+
+  bool Asked() const;
+  Status Answer(std::uint64_t step);  // E-file-write
+  std::optional<std::uint64_t> LastStep() const;
+
+ private:
+  std::optional<std::uint64_t> AnswerOf(int server) const;
+
+  Disk* disk_;
+  const std::string folder_, run_;
+  const int server_, servers_;
+};
+
+}  // namespace penstock::checkpoint

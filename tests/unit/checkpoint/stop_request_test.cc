@@ -1,0 +1,44 @@
+// The agreement of a job's servers on its last step.
+#include "executor/checkpoint/stop_request.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/faulty_disk.h"
+
+namespace penstock::test {
+namespace {
+
+using checkpoint::StopRequest;
+
+void Write(Disk& disk, const std::string& path, const std::string& text) {
+  ASSERT_TRUE(disk.MakeFolder(FolderOf(path)).ok());
+  ASSERT_TRUE(ReplaceFile(disk, path, text).ok());
+}
+
+TEST(StopRequest, TheHighestAnswerIsTheLastStep) {
+  FaultyDisk disk;
+  StopRequest first(disk, "ckpt", "job.0.0", 0, 2), second(disk, "ckpt", "job.0.0", 1, 2);
+  EXPECT_FALSE(first.Asked());
+  Write(disk, "ckpt/stop/request", "job.0.0\n");
+  EXPECT_TRUE(first.Asked());
+  ASSERT_TRUE(first.Answer(12).ok());
+  EXPECT_EQ(first.LastStep(), std::nullopt);
+  ASSERT_TRUE(second.Answer(13).ok());
+  EXPECT_EQ(first.LastStep(), 13U);
+  EXPECT_EQ(second.LastStep(), 13U);
+}
+
+TEST(StopRequest, FilesOfAnotherRunAreIgnored) {
+  FaultyDisk disk;
+  StopRequest stop(disk, "ckpt", "job.1.0", 0, 2);
+  Write(disk, "ckpt/stop/request", "job.0.0\n");
+  EXPECT_FALSE(stop.Asked());
+  ASSERT_TRUE(stop.Answer(3).ok());
+  Write(disk, "ckpt/stop/part-1-of-2", "job.0.0\n9\n");
+  EXPECT_EQ(stop.LastStep(), std::nullopt);
+  Write(disk, "ckpt/stop/part-1-of-2", "job.1.0\n");
+  EXPECT_EQ(stop.LastStep(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,5 +1,6 @@
 """Jobs of real processes that are ended and continue from a checkpoint, with the bytes of a job that was not ended."""
 
+import errno
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import textwrap
 import time
 
 import numpy as np
+import penstock
 import pytest
 from penstock import _penstock
 
@@ -19,7 +21,8 @@ WAIT_S = 120
 # Trains sys.argv[1] steps and saves what it has in sys.argv[2]. DIES_AT: trainer 1 kills itself in that step of the
 # first start (of the job, and of its own process), once there is a whole checkpoint. SHARDED: the table is sharded by
 # id; then, without LAZY, rows miss updates. PROGRAM: the file to which trainer 0 writes the main program. SLOW_FROM:
-# from this step on, each takes 50 ms more. STUCK: pserver 0 stops itself after a checkpoint, so the job cannot be saved.
+# from this step on, each takes 50 ms more. FULL: pserver 0 may write files of 64 KiB, which a part of a checkpoint
+# exceeds. STUCK: pserver 0 stops itself after a checkpoint, so the job cannot be saved.
 SCRIPT = """
     import os, signal, sys, time
     import numpy as np
@@ -60,6 +63,9 @@ SCRIPT = """
         if 'STUCK' in os.environ and os.environ['PADDLE_PSERVER_ID'] == '0':
             import threading
             threading.Thread(target=stop_after_a_checkpoint, daemon=True).start()
+        if 'FULL' in os.environ and os.environ['PADDLE_PSERVER_ID'] == '0':
+            import resource
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
         exe.run(main)
         sys.exit(0)
     def has_checkpoint():
@@ -85,7 +91,11 @@ SCRIPT = """
         random = np.random.RandomState(2 * step + index)
         feed = {'x': random.rand(4, 64).astype('float32'), 'y': random.rand(4, 1).astype('float32'),
                 'words': random.randint(0, 400, [4, 1])}
-        exe.run(program, feed=feed, fetch_list=[loss])
+        try:
+            exe.run(program, feed=feed, fetch_list=[loss])
+        except Exception as error:
+            print('step', step, 'raised', type(error).__name__, str(error).splitlines()[0], flush=True)
+            raise
     if index == 0:
         fluid.io.save_persistables(exe, saved, program)
     exe.close()
@@ -270,6 +280,22 @@ def test_checkpoints_of_an_earlier_job_are_neither_used_nor_replaced_unasked(tmp
     code, said = launch(tmp_path, 10, "saved", options=[*checkpoints("ckpt"), "--resume"])
     assert code == 2
     assert "has no whole checkpoint: in step-5, part 1 of 2 is missing" in said
+
+
+def test_a_checkpoint_that_cannot_be_written_is_an_error_of_the_next_run(tmp_path):
+    code, said = launch(tmp_path, 1000, "none", options=checkpoints("ckpt"), FULL="1")
+    assert code == 1, said
+    raised = re.findall(r"step (\d+) raised (\w+) (.*)", said)
+    assert len(raised) >= 2, said  # of both trainers; the launcher shows what trainer 0 says too
+    for step, kind, message in raised:
+        assert 5 <= int(step) < 1000
+        assert kind == "ProgramError"
+        path = tmp_path / "ckpt" / "step-5" / "part-0-of-2.values"
+        assert f"checkpoint of step 5: cannot write {path}: File too large (errno {errno.EFBIG})" in message
+        assert "[E-file-write]" in message
+    assert _penstock.checkpoint_steps(str(tmp_path / "ckpt")) == [5]
+    with pytest.raises(penstock.DataError, match="part 0 of 2 is missing"):
+        _penstock.newest_checkpoint(str(tmp_path / "ckpt"))
 
 
 @pytest.mark.parametrize("environment", [{}, {"SHARDED": "1"}], ids=["sliced", "sharded"])

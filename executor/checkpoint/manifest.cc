@@ -14,11 +14,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 constexpr char kChecksum[] = "crc32c";
-constexpr std::array<std::pair<ValueKind, std::string_view>, 4> kKinds = {
-    {{ValueKind::kParam, "param"},
-     {ValueKind::kState, "state"},
-     {ValueKind::kConstant, "constant"},
-     {ValueKind::kSchedule, "schedule"}}};
+constexpr std::array<std::pair<ValueKind, std::string_view>, 5> kKinds = {{{ValueKind::kParam, "param"},
+                                                                           {ValueKind::kState, "state"},
+                                                                           {ValueKind::kConstant, "constant"},
+                                                                           {ValueKind::kSchedule, "schedule"},
+                                                                           {ValueKind::kHistory, "history"}}};
 
 std::string Hex(std::uint64_t number) {
   char text[17];

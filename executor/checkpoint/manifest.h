@@ -26,6 +26,7 @@ enum class ValueKind {
   kState,     // what its updates keep, such as moments
   kConstant,  // what its updates only read, such as a learning rate
   kSchedule,  // what the learning-rate schedule keeps
+  kHistory,   // updates of a table that some of its rows still miss: its values are not current without them
 };
 
 struct ValueEntry {

@@ -20,6 +20,11 @@ std::string ClockName(const roles::ServedParam& table) { return table.param.name
 
 std::string TypeOf(const Tensor& tensor) { return StrCat(DTypeName(tensor.dtype()), tensor.shape()); }
 
+// Whether the value is one of those that ChunkStore::CopyTable has for rows that missed updates.
+bool IsHistory(const roles::ServedParam& served, const std::string& name) {
+  return name == ChunkStore::VersionsOf(served.param.name) || name == ChunkStore::HistoryOf(served.param.name);
+}
+
 // What makes a checkpoint of one step impossible; empty: nothing.
 std::string WhyNoStep(const roles::PserverFacts& facts, int backup_trainers) {
   if (facts.mode != roles::ServeMode::kSync || !facts.counters.empty())
@@ -287,12 +292,16 @@ std::vector<Value> Checkpoints::Take() {
     const SelectedRows& rows = copy.rows;
     for (std::size_t i = copy.scalars; i < copy.state.size(); ++i) {
       SelectedRows state{.rows = rows.rows, .height = rows.height, .value = copy.state[i].second};
-      values.push_back(RowsOf(copy.state[i].first, ValueKind::kState, served.logical, std::move(state)));
+      const std::string& name = copy.state[i].first;
+      const ValueKind kind = IsHistory(served, name) ? ValueKind::kHistory : ValueKind::kState;
+      values.push_back(RowsOf(name, kind, served.logical, std::move(state)));
     }
     for (std::size_t i = 0; i < copy.scalars; ++i) {
-      const bool state = i + copy.constants < copy.scalars;
-      values.push_back(ValueOf(copy.state[i].first, state ? ValueKind::kState : ValueKind::kConstant,
-                               served.logical, copy.state[i].second));
+      const std::string& name = copy.state[i].first;
+      const ValueKind kind = IsHistory(served, name)             ? ValueKind::kHistory
+                             : i + copy.constants < copy.scalars ? ValueKind::kState
+                                                                 : ValueKind::kConstant;
+      values.push_back(ValueOf(name, kind, served.logical, copy.state[i].second));
     }
     if (copy.life) {
       values.push_back(

@@ -182,7 +182,11 @@ TEST(MissedUpdates, ATableContinuesFromACheckpointWithItsBytes) {
     {
       const auto checkpoints = pserver::Checkpoints::Make(disk, options({}), first.server.facts(), 0).value();
       checkpoints->PutTable(0, first.server.store().CopyTable(0));
-      ASSERT_TRUE(checkpoints->Write(30, checkpoints->Take()).ok());
+      const std::vector<checkpoint::Value> values = checkpoints->Take();
+      EXPECT_EQ(std::ranges::count(values, checkpoint::ValueKind::kHistory,
+                                   [](const checkpoint::Value& value) { return value.entry.kind; }),
+                2);
+      ASSERT_TRUE(checkpoints->Write(30, values).ok());
     }
     const auto checkpoints = pserver::Checkpoints::Make(disk, options(30), second.server.facts(), 0).value();
     const auto restored = checkpoints->Restore(second.server.scope());

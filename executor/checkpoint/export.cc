@@ -30,6 +30,17 @@ Status WriteInto(Disk& disk, const std::string& path, std::string_view bytes) {
   return ReplaceFile(disk, path, bytes);
 }
 
+// The values of such a table are not those that a lookup returns.
+Status RequireCurrent(const Reader& reader) {
+  for (const auto& [name, whole] : reader.wholes()) {
+    if (whole.kind != ValueKind::kHistory) continue;
+    return Unimplemented("E-checkpoint-history", reader.found().folder, ": rows of ", whole.of,
+                         " miss updates, which only a pserver makes up for")
+        .With("continue the job, and save by fluid.io.save_persistables");
+  }
+  return OkStatus();
+}
+
 // The parameters whose rows lie by id.
 std::set<std::string> TablesOf(const Reader& reader) {
   std::set<std::string> tables;
@@ -75,7 +86,9 @@ class ShardExport {
   }
   Status AddStates(const ValueEntry& table, bool rows, NamedList& state) const {
     for (const ValueEntry& entry : manifest().values) {
-      if (entry.of != table.of || entry.rows != rows || entry.kind == ValueKind::kParam) continue;
+      if (entry.of != table.of || entry.rows != rows || entry.kind == ValueKind::kParam ||
+          entry.kind == ValueKind::kPolicy)
+        continue;
       Result<Variable> value = Read(entry);
       if (!value.ok()) return value.status();
       state.emplace_back(entry.name, rows ? value->As<SelectedRows>().value : value->As<Tensor>());
@@ -127,6 +140,7 @@ Status WriteNumpy(Disk& disk, const std::string& folder, const std::string& name
 }  // namespace
 
 Status ExportFluid(Disk& disk, const Reader& reader, const std::string& folder) {
+  PENSTOCK_RETURN_IF_ERROR(RequireCurrent(reader));
   PENSTOCK_RETURN_IF_ERROR(RequireEmpty(disk, folder));
   const std::set<std::string> tables = TablesOf(reader);
   for (const auto& [name, whole] : reader.wholes()) {
@@ -143,8 +157,10 @@ Status ExportFluid(Disk& disk, const Reader& reader, const std::string& folder) 
 }
 
 Status ExportNumpy(Disk& disk, const Reader& reader, const std::string& folder) {
+  PENSTOCK_RETURN_IF_ERROR(RequireCurrent(reader));
   PENSTOCK_RETURN_IF_ERROR(RequireEmpty(disk, folder));
   for (const auto& [name, whole] : reader.wholes()) {
+    if (whole.kind == ValueKind::kPolicy) continue;
     PENSTOCK_ASSIGN_OR_RETURN(const Variable value, reader.ReadWhole(name));
     const auto* rows = value.If<SelectedRows>();
     PENSTOCK_RETURN_IF_ERROR(WriteNumpy(disk, folder, name, rows ? rows->value : *value.If<Tensor>()));

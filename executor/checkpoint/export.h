@@ -20,7 +20,8 @@ namespace penstock::checkpoint {
 // One file of each whole variable. A table's rows lie in __lookup_table__/NAME_0, NAME_1, ..., as its
 // pservers had them, with what its updates keep in NAME_0.state, ...: `load_persistables` of a pserver's
 // program reads them. kFailedPrecondition E-checkpoint-target: the folder is not empty. kInvalidArgument
-// E-file-outside: a name leads out of it. E-checkpoint-rows, E-checkpoint-damaged, E-file-write.
+// E-file-outside: a name leads out of it. kUnimplemented E-checkpoint-history: rows of a table miss updates.
+// E-checkpoint-rows, E-checkpoint-damaged, E-file-write.
 Status ExportFluid(Disk& disk, const Reader& reader, const std::string& folder);
 // One NAME.npy of each; of a table and each state of its rows the rows by ascending id, and their ids in
 // NAME.ids.npy. The same errors.

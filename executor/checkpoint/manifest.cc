@@ -14,11 +14,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 constexpr char kChecksum[] = "crc32c";
-constexpr std::array<std::pair<ValueKind, std::string_view>, 5> kKinds = {{{ValueKind::kParam, "param"},
+constexpr std::array<std::pair<ValueKind, std::string_view>, 6> kKinds = {{{ValueKind::kParam, "param"},
                                                                            {ValueKind::kState, "state"},
                                                                            {ValueKind::kConstant, "constant"},
                                                                            {ValueKind::kSchedule, "schedule"},
-                                                                           {ValueKind::kHistory, "history"}}};
+                                                                           {ValueKind::kHistory, "history"},
+                                                                           {ValueKind::kPolicy, "policy"}}};
 
 std::string Hex(std::uint64_t number) {
   char text[17];

@@ -27,6 +27,7 @@ enum class ValueKind {
   kConstant,  // what its updates only read, such as a learning rate
   kSchedule,  // what the learning-rate schedule keeps
   kHistory,   // updates of a table that some of its rows still miss: its values are not current without them
+  kPolicy,    // what the policy of a table's rows keeps, also of rows that have not entered
 };
 
 struct ValueEntry {

@@ -22,7 +22,8 @@ std::string TypeOf(const Tensor& tensor) { return StrCat(DTypeName(tensor.dtype(
 
 // Whether the value is one of those that ChunkStore::CopyTable has for rows that missed updates.
 bool IsHistory(const roles::ServedParam& served, const std::string& name) {
-  return name == ChunkStore::VersionsOf(served.param.name) || name == ChunkStore::HistoryOf(served.param.name);
+  return name == ChunkStore::VersionsOf(served.param.name) ||
+         name == ChunkStore::HistoryOf(served.param.name);
 }
 
 // What makes a checkpoint of one step impossible; empty: nothing.
@@ -122,10 +123,9 @@ Result<std::set<std::string>> Checkpoints::Restore(Scope& scope) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool there, RestoreOne(reader, name, *variable));
     if (there) restored_.insert(name);
   }
+  PENSTOCK_RETURN_IF_ERROR(RestoreHistories(reader, scope));
   for (const roles::ServedParam& served : facts_.params) {
-    if (!served.by_id) continue;
-    PENSTOCK_RETURN_IF_ERROR(RestoreHistory(reader, served.param.name, scope));
-    PENSTOCK_RETURN_IF_ERROR(ReadLife(reader, served));
+    if (served.by_id) PENSTOCK_RETURN_IF_ERROR(ReadLife(reader, served));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckNoneIsLeft(reader));
   return restored_;
@@ -154,29 +154,12 @@ Result<bool> Checkpoints::RestoreOne(const Reader& reader, const std::string& na
   return true;
 }
 
-// A table's rows are placed by id, as `split_ids` does it.
+// The rows of tables that belong to this server: they are placed by id, as `split_ids` does it.
 Result<SelectedRows> Checkpoints::ReadOwnRows(const Reader& reader, const std::string& name) const {
   const std::size_t servers = options_.servers.size();
   const auto own = static_cast<std::size_t>(facts_.number < 0 ? server_ : facts_.number);
   return reader.ReadTable(name, OwnPart(reader),
                           [=](std::int64_t id) { return static_cast<std::size_t>(id) % servers == own; });
-}
-
-// What the checkpoint says of updates that rows of a table missed, for the store that is made in the scope.
-Status Checkpoints::RestoreHistory(const Reader& reader, const std::string& table, Scope& scope) {
-  const std::string versions = ChunkStore::VersionsOf(table), history = ChunkStore::HistoryOf(table);
-  if (reader.Find(history) == nullptr || reader.Find(versions) == nullptr) return OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(scope.FindOrCreate(versions)->As<SelectedRows>(), ReadOwnRows(reader, versions));
-  PENSTOCK_ASSIGN_OR_RETURN(scope.FindOrCreate(history)->As<Tensor>(), ReadScalars(reader, history));
-  restored_.insert({versions, history});
-  return OkStatus();
-}
-
-// A tensor that each server has whole.
-Result<Tensor> Checkpoints::ReadScalars(const Reader& reader, const std::string& name) const {
-  const checkpoint::Whole& whole = *reader.Find(name);
-  return reader.ReadRows(
-      {.name = name, .whole = name, .type = whole.type, .shape = whole.shape, .own_part = OwnPart(reader)});
 }
 
 // What the policy of a table's rows continues from, until Complete.
@@ -185,7 +168,8 @@ Status Checkpoints::ReadLife(const Reader& reader, const roles::ServedParam& tab
   if (reader.Find(life) == nullptr || reader.Find(clock) == nullptr) return OkStatus();
   table::LifeCopy& copy = lives_[table.param.name];
   PENSTOCK_ASSIGN_OR_RETURN(copy.headers, ReadOwnRows(reader, life));
-  PENSTOCK_ASSIGN_OR_RETURN(copy.clock, ReadScalars(reader, clock));
+  PENSTOCK_ASSIGN_OR_RETURN(const Variable time, reader.ReadWhole(clock));
+  copy.clock = *time.If<Tensor>();
   restored_.insert({life, clock});
   return OkStatus();
 }
@@ -215,6 +199,23 @@ Result<bool> Checkpoints::RestoreTable(const Reader& reader, const std::string& 
   rows.rows = std::move(saved.rows);
   rows.value = std::move(saved.value);  // `start` gives the rows that are not listed
   return true;
+}
+
+Status Checkpoints::RestoreHistories(const Reader& reader, Scope& scope) {
+  for (const auto& [name, whole] : reader.wholes()) {
+    const auto has_it = [&of = whole.of](const roles::ServedParam& served) {
+      return served.by_id && served.logical == of;
+    };
+    if (whole.kind != ValueKind::kHistory || std::ranges::none_of(facts_.params, has_it)) continue;
+    Variable& to = *scope.FindOrCreate(name);
+    if (whole.rows) {
+      PENSTOCK_ASSIGN_OR_RETURN(to.As<SelectedRows>(), ReadOwnRows(reader, name));
+    } else {
+      PENSTOCK_ASSIGN_OR_RETURN(to, reader.ReadWhole(name));
+    }
+    restored_.insert(name);
+  }
+  return OkStatus();
 }
 
 // Whether all that the checkpoint has of this server's params is here.
@@ -305,8 +306,8 @@ std::vector<Value> Checkpoints::Take() {
     }
     if (copy.life) {
       values.push_back(
-          RowsOf(LifeName(served), ValueKind::kState, served.logical, std::move(copy.life->headers)));
-      values.push_back(ValueOf(ClockName(served), ValueKind::kState, served.logical, copy.life->clock));
+          RowsOf(LifeName(served), ValueKind::kPolicy, served.logical, std::move(copy.life->headers)));
+      values.push_back(ValueOf(ClockName(served), ValueKind::kPolicy, served.logical, copy.life->clock));
     }
     values.push_back(RowsOf(served.param.name, ValueKind::kParam, served.logical, std::move(copy.rows)));
   }

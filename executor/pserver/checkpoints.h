@@ -100,8 +100,8 @@ class Checkpoints {
   Result<bool> RestoreTable(const checkpoint::Reader& reader, const std::string& name,
                             SelectedRows& rows) const;
   Result<SelectedRows> ReadOwnRows(const checkpoint::Reader& reader, const std::string& name) const;
-  Status RestoreHistory(const checkpoint::Reader& reader, const std::string& table, Scope& scope);
-  Result<Tensor> ReadScalars(const checkpoint::Reader& reader, const std::string& name) const;
+  // What the checkpoint has of tables here beside the program's variables, for the ChunkStore.
+  Status RestoreHistories(const checkpoint::Reader& reader, Scope& scope);
   Status ReadLife(const checkpoint::Reader& reader, const roles::ServedParam& table);
   Status ContinueLives(ChunkStore& store);
   Status CheckNoneIsLeft(const checkpoint::Reader& reader) const;

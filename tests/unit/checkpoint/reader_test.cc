@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "executor/checkpoint/export.h"
 #include "executor/checkpoint/writer.h"
 #include "tests/support/faulty_disk.h"
 
@@ -169,6 +170,19 @@ TEST(CheckpointReader, ATablesRowsAreFoundById) {
   EXPECT_EQ(reader.ReadTable("t", 1, above(3))->rows, (std::vector<std::int64_t>{3, 7}));
   EXPECT_EQ(reader.ReadTable("t", 1, above(4))->rows, (std::vector<std::int64_t>{4, 7, 10}));
   EXPECT_EQ(reader.ReadTable("t", 2, above(10))->rows, (std::vector<std::int64_t>{10}));
+}
+
+TEST(CheckpointReader, ATableWhoseRowsMissUpdatesIsNotExported) {
+  FaultyDisk disk;
+  Value history = Table({1});
+  history.entry.name = "t@VERSIONS";
+  history.entry.kind = ValueKind::kHistory;
+  Write(disk, {{Table({1}), history}});
+  const Reader reader = Open(disk);
+  EXPECT_EQ(checkpoint::ExportFluid(disk, reader, "out").id(), "E-checkpoint-history");
+  EXPECT_EQ(checkpoint::ExportNumpy(disk, reader, "out").message(),
+            "ckpt/step-5: rows of t miss updates, which only a pserver makes up for");
+  EXPECT_FALSE(disk.Exists("out"));
 }
 
 TEST(CheckpointReader, ARowOnTwoPserversIsAnError) {

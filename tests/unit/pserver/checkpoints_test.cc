@@ -96,6 +96,64 @@ TEST(Checkpoints, ACheckpointOfAnotherJobIsRefused) {
       "ckpt/step-5 is a checkpoint of another job: pserver 0 has w_velocity, which the checkpoint lacks");
 }
 
+// Rows of these ids, each with its id as value.
+SelectedRows RowsById(DType type, std::vector<std::int64_t> ids) {
+  SelectedRows rows{.rows = ids, .height = 100, .value = Tensor(type, {static_cast<Dim>(ids.size()), 1})};
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (type == DType::kFp32) rows.value.Data<float>()[i] = static_cast<float>(ids[i]);
+    if (type == DType::kInt64) rows.value.Data<std::int64_t>()[i] = ids[i];
+  }
+  return rows;
+}
+
+TEST(Checkpoints, RowsOfATableAndWhatTheyMissComeFromAllParts) {
+  FaultyDisk disk;
+  checkpoint::Writer writer(disk, {.folder = "ckpt"});
+  for (int part = 0; part < 2; ++part) {
+    std::vector<checkpoint::Value> values(3);
+    values[0].entry = {.name = "t", .of = "t", .row_begin = {}, .rows = true, .type = "f32[2, 1]"};
+    values[0].value.As<SelectedRows>() = RowsById(DType::kFp32, {part + 4, part + 8});
+    values[1].entry = {.name = "t@VERSIONS",
+                       .kind = checkpoint::ValueKind::kHistory,
+                       .of = "t",
+                       .row_begin = {},
+                       .rows = true,
+                       .type = "i64[2, 1]"};
+    values[1].value.As<SelectedRows>() = RowsById(DType::kInt64, {part + 4, part + 8});
+    values[2].entry = {.name = "t@HISTORY",
+                       .kind = checkpoint::ValueKind::kHistory,
+                       .of = "t",
+                       .row_begin = 0,
+                       .type = "i64[2]"};
+    values[2].value.As<Tensor>() = Tensor(DType::kInt64, {2});
+    std::memset(values[2].value.As<Tensor>().raw(), 1, 16);
+    ASSERT_TRUE(writer.Write({.step = 5, .server = part, .servers = 2, .values = {}}, values).ok());
+  }
+  roles::PserverFacts facts;
+  facts.address = "c:1";
+  facts.mode = roles::ServeMode::kSync;
+  facts.params.push_back({.param = {.name = "t", .shape = {100, 1}}, .by_id = true, .logical = "t"});
+  Program program;
+  Var table = TensorVar("t", DType::kFp32, {100, 1});
+  table.kind = VarKind::kSelectedRows;
+  table.persistable = true;
+  program.MutableBlock(0).SetVar(std::move(table));
+  Scope scope;
+  scope.FindOrCreate("t")->As<SelectedRows>() = RowsById(DType::kFp32, {});
+  CheckpointOptions options = Resume(5);
+  options.servers = {"a:1", "b:1", "c:1"};
+  const auto checkpoints = Checkpoints::Make(disk, options, facts, program, 0);
+  ASSERT_TRUE(checkpoints.ok()) << checkpoints.status().ToString();
+  const auto restored = (*checkpoints)->Restore(scope);
+  ASSERT_TRUE(restored.ok()) << restored.status().ToString();
+  EXPECT_EQ(*restored, (std::set<std::string>{"t", "t@HISTORY", "t@VERSIONS"}));
+  EXPECT_EQ(scope.Find("t")->If<SelectedRows>()->rows, (std::vector<std::int64_t>{5, 8}));
+  const SelectedRows& versions = *scope.Find("t@VERSIONS")->If<SelectedRows>();
+  EXPECT_EQ(versions.rows, (std::vector<std::int64_t>{5, 8}));
+  EXPECT_EQ(versions.value.Data<std::int64_t>()[1], 8);
+  EXPECT_EQ(scope.Find("t@HISTORY")->If<Tensor>()->count(), 2);
+}
+
 TEST(Checkpoints, TheFolderMustFitTheJob) {
   FaultyDisk disk;
   Server server;

@@ -21,8 +21,8 @@ WAIT_S = 120
 # Trains sys.argv[1] steps and saves what it has in sys.argv[2]. DIES_AT: trainer 1 kills itself in that step of the
 # first start (of the job, and of its own process), once there is a whole checkpoint. SHARDED: the table is sharded by
 # id; then, without LAZY, rows miss updates. PROGRAM: the file to which trainer 0 writes the main program. SLOW_FROM:
-# from this step on, each takes 50 ms more. FULL: pserver 0 may write files of 64 KiB, which a part of a checkpoint
-# exceeds. STUCK: pserver 0 stops itself after a checkpoint, so the job cannot be saved.
+# from this step on, each takes 50 ms more. FLEET: the job is made by Fleet. FULL: pserver 0 may write files of 64 KiB,
+# which a part of a checkpoint exceeds. STUCK: pserver 0 stops itself after a checkpoint, so the job cannot be saved.
 SCRIPT = """
     import os, signal, sys, time
     import numpy as np
@@ -46,7 +46,19 @@ SCRIPT = """
     output = fluid.layers.fc([fluid.layers.fc(x, 512, act='tanh', param_attr='w'), word, frozen], 1)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
     rate = fluid.layers.exponential_decay(0.01, 2, 0.9, staircase=True)
-    fluid.optimizer.Adam(rate, lazy_mode='LAZY' in os.environ).minimize(loss)
+    optimizer = fluid.optimizer.Adam(rate, lazy_mode='LAZY' in os.environ)
+    if 'FLEET' in os.environ:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+        fleet.init(role_maker.PaddleCloudRoleMaker())
+        fleet.distributed_optimizer(optimizer, fluid.DistributeTranspilerConfig()).minimize(loss)
+        if fleet.is_server():
+            fleet.init_server()
+            fleet.run_server()
+            sys.exit(0)
+        fleet.init_worker()
+    else:
+        optimizer.minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
     trainer = os.environ['TRAINING_ROLE'] == 'TRAINER'
     index = int(os.environ.get('PADDLE_TRAINER_ID', 0))
@@ -54,9 +66,10 @@ SCRIPT = """
         with open(os.environ['PROGRAM'], 'wb') as file:
             file.write(fluid.default_main_program().desc.serialize_to_string())
     t = fluid.DistributeTranspiler()
-    t.transpile(index, pservers=os.environ['PADDLE_PSERVER_ENDPOINTS'],
-                trainers=int(os.environ['PADDLE_TRAINERS_NUM']),
-                sync_mode='ASYNC' not in os.environ)
+    if 'FLEET' not in os.environ:
+        t.transpile(index, pservers=os.environ['PADDLE_PSERVER_ENDPOINTS'],
+                    trainers=int(os.environ['PADDLE_TRAINERS_NUM']),
+                    sync_mode='ASYNC' not in os.environ)
     if not trainer:
         main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
         exe.run(startup)
@@ -73,8 +86,12 @@ SCRIPT = """
             return penstock._penstock.newest_checkpoint(os.environ['PENSTOCK_CHECKPOINT_DIR']) is not None
         except penstock.DataError:  # only a part of the first is written
             return False
-    program = t.get_trainer_program()
-    exe.run(fluid.default_startup_program())
+    if 'FLEET' in os.environ:
+        program = fleet.main_program
+        exe.run(fleet.startup_program)
+    else:
+        program = t.get_trainer_program()
+        exe.run(fluid.default_startup_program())
     print('from step', penstock.resume_step(), flush=True)
     if 'LOADS' in os.environ:
         fluid.global_scope().find_var('w').get_tensor().set(np.ones([64, 512], 'float32'), None)
@@ -211,6 +228,16 @@ def test_a_job_continues_on_another_number_of_pservers(tmp_path, environment):
     assert ckpt(tmp_path, "diff", "whole/step-15", "moved/step-15").startswith("equal: ")
     assert [path.name for path in sorted((tmp_path / "moved" / "step-15").glob("*.values"))] == ["part-0-of-1.values"]
     assert contents(tmp_path / "straight") == contents(tmp_path / "moved end")
+
+
+def test_a_job_of_fleet_has_the_checkpoints_of_the_launcher(tmp_path):
+    assert launch(tmp_path, 10, "straight", options=checkpoints("whole"), FLEET="1")[0] == 0
+    assert launch(tmp_path, 5, "stopped", options=checkpoints("cut"), FLEET="1")[0] == 0
+    code, said = launch(tmp_path, 10, "resumed", options=[*checkpoints("cut"), "--resume"], servers=3, FLEET="1")
+    assert code == 0, said
+    assert "from step 5" in said
+    assert contents(tmp_path / "straight") == contents(tmp_path / "resumed")
+    assert ckpt(tmp_path, "diff", "whole/step-10", "cut/step-10").startswith("equal: ")
 
 
 @pytest.mark.parametrize("environment", [{}, {"SHARDED": "1"}], ids=["sliced", "sharded"])

@@ -201,27 +201,38 @@ Status Link::Gone(const std::string& how) const {
 }
 
 // Whether a server whose connection has broken may still come back. The kernel closes what a process listens
-// on when the process ends, so a host that refuses connections says that it has ended.
-Status Link::CheckReturn(Nanoseconds now) const {
-  if (!closed_ && connection_->refused()) return Gone(lost_->how);
-  if (now - lost_->at <= environment_.options.reconnect_deadline) return OkStatus();
+// on when the process ends, so a host that refuses connections says that it has ended. It may be started
+// again.
+Status Link::CheckReturn(Nanoseconds now) {
+  const SessionOptions& options = environment_.options;
+  const bool ended = !closed_ && connection_->refused();
+  if (ended && !Recovers()) return Gone(lost_->how);
+  if (ended) lost_->ended = true;
+  // One that is started again has as long as it had at the start.
+  if (now - lost_->at <= options.reconnect_deadline) return OkStatus();
+  if (lost_->ended && now - lost_->at <= options.connect_deadline) return OkStatus();
   return Gone(StrCat(lost_->how, ", and it could not be reached for ", WholeSeconds(now - lost_->at), " s"))
       .With("note: the launcher's --reconnect_s or PENSTOCK_RECONNECT_S sets this time");
 }
 
 // Sends again what the lost connection may not have delivered; the server recognises what it has.
-void Link::Resume() {
+void Link::Resume(bool started_again) {
   const Nanoseconds now = environment_.options.clock->Now();
-  environment_.options.report(StrCat("pserver ", address_, " is connected again after ",
-                                     protocol::OutageText(now - lost_->at), ": ", lost_->how));
+  environment_.options.report(
+      StrCat("pserver ", address_,
+             started_again ? " was started again, and is connected after " : " is connected again after ",
+             protocol::OutageText(now - lost_->at), ": ", lost_->how));
   lost_.reset();
   for (Variable& variable : variables_) {  // the message that gave it credit may be lost
     if (!variable.waiting.empty()) variable.waiting.front().asked = now - environment_.options.resend_after;
+    // A part that the connection was receiving does not come any more.
+    std::ranges::replace(variable.arriving.have, PartIs::kOnItsWay, PartIs::kMissing);
   }
   log_.SendAgain(now, now, [&](const RetentionLog::Sent& sent) {
     notes_.Resent();
     SendMessage(sent.event, sent.contract);
   });
+  if (started_again) SendAllAgain();
 }
 
 Status Link::Tick() {
@@ -252,6 +263,8 @@ Status Link::Tick() {
             .about = protocol::ChunkRef{variable.position, push.chunk}, .step = push.step, .waits_for = {}},
         sender_.contract);
   }
+  AskForCredit(now);
+  RequestCut();
   log_.SendAgain(now - options.resend_after, now, [&](const RetentionLog::Sent& sent) {
     if (!MaySend(sent.event)) return;
     notes_.Resent();

@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "executor/client/durable_log.h"
 #include "executor/client/link_trace.h"
 #include "executor/client/push_bytes.h"
 #include "executor/client/retention_log.h"
@@ -204,8 +205,8 @@ class Link final : public ConnectionHandler {
   }
   void Number(const protocol::Contract& before);
   Status Gone(const std::string& how) const;
-  Status CheckReturn(Nanoseconds now) const;
-  void Resume();
+  Status CheckReturn(Nanoseconds now);
+  void Resume(bool started_again);
   // On a new connection the server takes nothing before its welcome but a hello.
   bool MaySend(const protocol::Event& event) const {
     return !lost_ || std::holds_alternative<protocol::Hello>(event);
@@ -262,6 +263,7 @@ class Link final : public ConnectionHandler {
   Status On(const protocol::Completed&);
   Status On(const protocol::ServerWelcome&) { return OkStatus(); }  // only between servers
   Status On(const protocol::SumsTaken&) { return OkStatus(); }
+  Status On(const protocol::Durable&) { return OkStatus(); }  // TakeDurable has read its envelope
   Status On(const protocol::Failure& failure);
   bool CutVariables(const protocol::WelcomeBody& cut);
   bool Acknowledge(const SentKey& key);  // returns whether the message was still kept
@@ -281,6 +283,21 @@ class Link final : public ConnectionHandler {
   void BeginPull(Arriving& arriving, Landing landing, std::uint64_t version);
   void EndPull(Arriving& arriving);
   ArrivingRows* RowsOf(std::uint32_t request);
+
+  // link_recovery.cc: for a server that may be started again by itself, what none of its checkpoints has.
+  bool Recovers() const { return incarnation_ > 0; }
+  bool TakeIncarnation(const protocol::WelcomeBody& welcome);  // returns whether it was started again
+  void BeginAgain(std::uint64_t version);
+  void SendAgain(Slot slot, std::uint32_t chunk);
+  void ReleaseBelow(std::uint64_t version);
+  void SendAllAgain();
+  void SendGradientsAgain();
+  void AskForCredit(Nanoseconds now);
+  bool KeepAcknowledged(const protocol::Push& push);  // returns whether that was awaited
+  void KeepEnded(const protocol::EndStep& end);
+  void TakeDurable(std::uint64_t version);
+  bool HasRoomFor(std::uint64_t step);
+  void RequestCut();
 
   // link_waiting.cc
   const Variable* FirstPull() const;  // by position
@@ -318,10 +335,21 @@ class Link final : public ConnectionHandler {
   struct Lost {
     Nanoseconds at{0};
     std::string how;
+    bool ended = false;  // its host has refused a connection since, so the process has ended
   };
   std::optional<Lost> lost_;  // the connection has broken since the last welcome
   Nanoseconds heard_{0};
   protocol::WelcomeBody cut_;  // without chunk_rows, which are stored in the variables
+
+  // Of a server that may be started again by itself: WelcomeBody's numbers; 0: it may not.
+  std::uint64_t incarnation_ = 0;
+  std::uint64_t window_below_ = 0;     // pushes of steps below it are welcome from the start
+  std::uint64_t durable_version_ = 0;  // a checkpoint of the server has the steps below
+  std::uint64_t begun_below_ = 0;      // gradients of steps below it may be sent, however full the log is
+  std::size_t initial_left_ = 0;       // initial values sent again; gradients wait for their acknowledgement
+  bool full_ = false;                  // a gradient waits for a checkpoint
+  std::optional<Nanoseconds> asked_for_cut_, asked_for_credit_;
+  DurableLog durable_;
 
   std::deque<Pending> before_welcome_;
   RetentionLog log_;

@@ -314,8 +314,11 @@ bool Link::SendAllowed(PendingPush& push) {
   Variable& variable = variables_[push.slot];
   const std::size_t chunks = variable.cut.chunks;
   if (variable.welcome_below.size() < chunks) variable.welcome_below.resize(chunks, 0);
-  const std::uint64_t window = variable.by_turn ? 0 : cut_.window;
+  const std::uint64_t window = variable.by_turn ? 0 : window_below_;
+  if (!HasRoomFor(push.step)) return false;
   for (; push.chunk < chunks; ++push.chunk) {
+    if (durable_.Next({push.slot, push.chunk}) != nullptr)
+      return false;  // earlier steps are sent again first
     if (push.step >= std::max(variable.welcome_below[push.chunk], window)) return false;
     SendParts(variable, push);
   }
@@ -389,6 +392,7 @@ void Link::Send(PendingEndStep& end) {
   for (const Slot slot : end.pushed) positions.push_back(variables_[slot].position);
   std::sort(positions.begin(), positions.end());
   SendKept(protocol::EndStep{.step = end.step, .variables = std::move(positions)});
+  RequestCut();
   notes_.Record(observe::EventKind::kStepEnded, end.step);
   if (!pushed_.empty()) return;
   end.pushed.clear();
@@ -400,7 +404,7 @@ void Link::Send(protocol::Save& save) { SendKept(std::move(save)); }
 // Complete is the last message: the server must have acknowledged everything before it.
 void Link::SendCompleteIfLast() {
   if (!completing_ || complete_sent_ || !welcome_ || closed_) return;
-  if (!log_.empty() || pushes_waiting_ > 0 || !before_welcome_.empty()) return;
+  if (!log_.empty() || pushes_waiting_ > 0 || !before_welcome_.empty() || durable_.left() > 0) return;
   complete_sent_ = true;
   SendKept(protocol::Complete{});
 }

@@ -36,6 +36,7 @@ void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
           decoded->sender.trainer == sender_.trainer && decoded->sender.incarnation == sender_.incarnation;
       if (!for_us && !is_failure) return;
       notes_.Received(protocol::PayloadBytes(decoded->message));
+      TakeDurable(decoded->sender.durable_version);
       failure = Take(decoded->message, decoded->sender.contract);
       by_peer = is_failure && (was_welcome_ || !IsRefusal(failure));
       changed = std::exchange(changed_, false);
@@ -98,10 +99,12 @@ Status Link::On(const protocol::Welcome& welcome) {
   }
   welcome_ = was_welcome_ = true;
   if (!named_step_) named_step_ = welcome.steps_ended;
+  if (!Recovers()) window_below_ = cut.window;
+  const bool started_again = TakeIncarnation(cut);
   changed_ = changed_ || environment_.steps.first_step_awaited() || !environment_.steps.joined();
   notes_.Record(observe::EventKind::kPeerCame, environment_.steps.step());
   log_.Release(KeyOf(protocol::Hello{}));
-  if (lost_) Resume();
+  if (lost_) Resume(started_again);
   SendAllThatWaited();
   return OkStatus();
 }
@@ -139,16 +142,23 @@ Status Link::On(const protocol::Pushed& pushed) {
   TakeCredit(pushed.at, pushed.welcome_below);
   const SentKey key =
       KeyOf(protocol::Push{.at = pushed.at, .step = pushed.step, .part = pushed.part, .bytes = {}});
-  if (!log_.Release(key)) return OkStatus();
-  const Variable& variable = *At(pushed.at.variable);
-  notes_.Record(observe::EventKind::kPushTaken, pushed.step, variable.name);
-  EndPush(variable, pushed.step);
+  const std::optional<protocol::Event> sent = log_.Take(key);
+  if (!sent) return OkStatus();
+  if (KeepAcknowledged(std::get<protocol::Push>(*sent))) {
+    const Variable& variable = *At(pushed.at.variable);
+    notes_.Record(observe::EventKind::kPushTaken, pushed.step, variable.name);
+    EndPush(variable, pushed.step);
+  }
   SendCompleteIfLast();
   return OkStatus();
 }
 
 Status Link::On(const protocol::StepEnded& ended) {
-  Acknowledge(KeyOf(protocol::EndStep{.step = ended.step, .variables = {}}));
+  const std::optional<protocol::Event> sent =
+      log_.Take(KeyOf(protocol::EndStep{.step = ended.step, .variables = {}}));
+  if (!sent) return OkStatus();
+  KeepEnded(std::get<protocol::EndStep>(*sent));
+  SendCompleteIfLast();
   return OkStatus();
 }
 
@@ -175,6 +185,7 @@ void Link::TakeCredit(const protocol::ChunkRef& at, std::uint64_t welcome_below)
   std::vector<std::uint64_t>& below = variable->welcome_below;
   if (below.size() <= at.chunk) below.resize(at.chunk + std::size_t{1}, 0);
   below[at.chunk] = std::max(below[at.chunk], welcome_below);
+  if (durable_.left() > 0) SendAgain(slot_of_[at.variable], at.chunk);
   SendWaiting(*variable);
 }
 

@@ -47,10 +47,18 @@ Link::Waiting Link::WaitsFor() const {
   Waiting waiting{.silent = now - (was_welcome_ ? heard_ : since_), .notes = notes_};
   if (!welcome_ && !completed_ && has_more) {
     waiting.urgency = Urgency::kNoWelcome;
-    const std::string for_what = lost_          ? StrCat(" to be within reach again (", lost_->how, ")")
+    const std::string for_what = lost_ && lost_->ended ? StrCat(" to be started again (", lost_->how, ")")
+                                 : lost_        ? StrCat(" to be within reach again (", lost_->how, ")")
                                  : was_welcome_ ? std::string(" to accept the program")
                                                 : std::string(" to start (nothing answers there yet)");
     waiting.text = StrCat("pserver ", address_, for_what);
+    return waiting;
+  }
+  if (full_) {
+    waiting.urgency = Urgency::kNoVersion;
+    waiting.text = StrCat("a checkpoint of pserver ", address_, ": this trainer keeps ", durable_.bytes(),
+                          " bytes of gradients that none has, and may keep ",
+                          environment_.options.retention_bytes, " (PENSTOCK_RETENTION_MB)");
     return waiting;
   }
   const std::string because = answer_.empty() ? std::string() : StrCat(", which waits for ", answer_);

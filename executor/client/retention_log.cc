@@ -1,6 +1,7 @@
 #include "executor/client/retention_log.h"
 
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 namespace penstock::client {
@@ -90,15 +91,15 @@ RetentionLog::Sent& RetentionLog::Place(const SentKey& key) {
   return sent;
 }
 
-bool RetentionLog::Release(const SentKey& key) {
+std::optional<protocol::Event> RetentionLog::Take(const SentKey& key) {
   Sent** at = Find(key);
-  if (*at == nullptr) return false;
+  if (*at == nullptr) return std::nullopt;
   Sent& sent = **at;
   *at = sent.next;
-  sent.event = protocol::Complete{};  // releases the tensor
+  std::optional<protocol::Event> event(std::exchange(sent.event, protocol::Complete{}));
   spare_.splice(spare_.end(), kept_, sent.self);
   --size_;
-  return true;
+  return event;
 }
 
 void RetentionLog::Grow() {

@@ -4,13 +4,13 @@
 //   log.Release(KeyOf(protocol::Push{.at = a.at, .step = a.step, .part = a.part}));   // when acknowledged
 //   log.SendAgain(now - patience, now, [&](const RetentionLog::Sent& sent) { ... });
 //
-// An acknowledgement releases the messages that it covers. A server that keeps checkpoints would have to say
-// which version is durable before a gradient can be released; today none does, so an acknowledged message is
-// durable enough. Each call takes constant time. Not thread-safe.
+// An acknowledgement releases the messages that it covers; what a server that makes checkpoints may need
+// again is then in the link's DurableLog. Each call takes constant time. Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <vector>
 
 #include "executor/protocol/events.h"
@@ -65,7 +65,14 @@ class RetentionLog {
     return {sent, size_ == before};
   }
   // Returns whether the event was kept.
-  bool Release(const SentKey& key);
+  bool Release(const SentKey& key) { return Take(key).has_value(); }
+  // Releases the event and returns it; nullopt: it was not kept.
+  std::optional<protocol::Event> Take(const SentKey& key);
+  // Calls `visit` with the key and the event of each entry, the earliest first.
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    for (const Sent& sent : kept_) visit(sent.key, sent.event);
+  }
   // Calls `send` for all entries last sent at `due` or before, the earliest first.
   template <typename Send>
   void SendAgain(Nanoseconds due, Nanoseconds now, const Send& send) {

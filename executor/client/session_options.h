@@ -35,6 +35,9 @@ struct SessionOptions {
   Joins joins = Joins::kAtZero;
   // Called with that step; must not call back; may be empty.
   std::function<void(std::uint64_t)> on_joined;
+  // Most bytes of gradients that are kept for a server which may be started again by itself. More wait until
+  // a checkpoint of that server has them; it makes one when half of them are reached.
+  std::size_t retention_bytes = std::size_t{1} << 30;
   std::string process;  // DescribeThisProcess, for servers of this host; empty: unknown
   std::function<void(const std::string&)> report = [](const std::string&) {};  // a line for the user
   // Called when the result of a Done query, of AllClosed or of status has changed, not for other messages;

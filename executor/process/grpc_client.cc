@@ -24,6 +24,8 @@ Result<GrpcClientOptions> GrpcClientOptions::FromEnvironment() {
   PENSTOCK_ASSIGN_OR_RETURN(options.connect_deadline, StartDeadline());
   PENSTOCK_ASSIGN_OR_RETURN(options.reconnect_deadline, ReconnectDeadline());
   PENSTOCK_ASSIGN_OR_RETURN(options.on_trainer_loss, env::Choice("PENSTOCK_ON_TRAINER_LOSS"));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> kept, env::Integer("PENSTOCK_RETENTION_MB"));
+  if (kept) options.retention_bytes = static_cast<std::size_t>(*kept) << 20;
   options.carrier = env::Text("PENSTOCK_TRANSPORT");
   options.wire = env::Text("PENSTOCK_WIRE");
   return options;
@@ -75,6 +77,7 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   client.session.checkpoint_folder = options.checkpoint_folder;
   client.session.connect_deadline = options.connect_deadline;
   client.session.reconnect_deadline = options.reconnect_deadline;
+  client.session.retention_bytes = options.retention_bytes;
   client.session.process = DescribeThisProcess();
   if (options.on_trainer_loss == "wait") client.session.joins = client::Joins::kAtLowest;
   if (options.on_trainer_loss == "shrink") client.session.joins = client::Joins::kAtHighest;

@@ -29,12 +29,15 @@ struct GrpcClientOptions {
   std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
   std::string wire = {};
+  // Most bytes of gradients that are kept for a server which may be started again (client/session_options.h).
+  std::size_t retention_bytes = std::size_t{1} << 30;
   std::string checkpoint_folder;                   // where servers save tables; empty: unknown
   std::function<void(const std::string&)> report;  // default: a log line
 
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the
   // working folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE, PENSTOCK_RECONNECT_S,
-  // PENSTOCK_ON_TRAINER_LOSS, PENSTOCK_START_S or FLAGS_rpc_deadline; unset ones leave the defaults.
+  // PENSTOCK_ON_TRAINER_LOSS, PENSTOCK_RETENTION_MB, PENSTOCK_START_S or FLAGS_rpc_deadline; unset ones leave
+  // the defaults.
   // kInvalidArgument E-environment.
   static Result<GrpcClientOptions> FromEnvironment();
 };

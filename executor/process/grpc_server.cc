@@ -85,6 +85,12 @@ Result<pserver::CheckpointOptions> CheckpointsFromEnvironment(const std::string&
   }
   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> restarts,
                             env::Integer("PENSTOCK_RESTART_COUNT"));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> of_this,
+                            env::Integer("PENSTOCK_ROLE_RESTART_COUNT"));
+  options.restarts = static_cast<std::uint64_t>(of_this.value_or(0));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> most,
+                            env::Integer("PENSTOCK_MAX_ROLE_RESTART"));
+  options.restarts_max = static_cast<std::uint64_t>(most.value_or(0));
   options.servers = Split(env::Text("PADDLE_PSERVERS_IP_PORT_LIST"), ',');
   options.run = StrCat(job, ".", restarts.value_or(0), ".", resume.value_or(0));
   return options;
@@ -125,6 +131,8 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.pserver.chunk_limit = options.chunk_limit;
   if (options.early_bytes) loop.pserver.early_bytes = *options.early_bytes;
   loop.pserver.on_reaction = TellLauncherOfReaction;
+  loop.pserver.on_fixed = TellLauncherThatFixed;
+  loop.pserver.on_back = TellLauncherThatBack;
   loop.pserver.observer = &Diagnosis::OfThisProcess().observer();
   PENSTOCK_ASSIGN_OR_RETURN(loop.pserver.report_after, observe::ReportAfterFromEnvironment());
   loop.pserver.start_deadline = options.start_deadline;

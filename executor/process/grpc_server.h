@@ -43,8 +43,9 @@ struct GrpcServerOptions {
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT,
   // PENSTOCK_WIRE, PENSTOCK_RECONNECT_S, PENSTOCK_ON_TRAINER_LOSS, PENSTOCK_START_S or FLAGS_rpc_deadline,
   // and for checkpoints PENSTOCK_CHECKPOINT_STEPS, PENSTOCK_KEEP_CHECKPOINTS, PENSTOCK_RESUME_STEP,
-  // PENSTOCK_RESTART_COUNT, PADDLE_PSERVERS_IP_PORT_LIST; unset variables leave the defaults above.
-  // kInvalidArgument E-environment; E-checkpoint-folder: checkpoints are asked for, but no folder.
+  // PENSTOCK_RESTART_COUNT, PENSTOCK_MAX_ROLE_RESTART, PENSTOCK_ROLE_RESTART_COUNT,
+  // PADDLE_PSERVERS_IP_PORT_LIST; unset variables leave the defaults above. kInvalidArgument E-environment;
+  // E-checkpoint-folder: checkpoints are asked for, but no folder.
   static Result<GrpcServerOptions> FromEnvironment();
 };
 

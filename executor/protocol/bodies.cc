@@ -109,9 +109,12 @@ std::string WriteWelcome(const WelcomeBody& body) {
   out.Number(body.window);
   out.Number(static_cast<std::uint32_t>(body.chunk_rows.size()));
   for (const std::uint64_t rows : body.chunk_rows) out.Number(rows);
-  if (body.by_turn.empty()) return out.Take();
+  if (body.by_turn.empty() && body.incarnation == 0) return out.Take();
   out.Number(static_cast<std::uint32_t>(body.by_turn.size()));
   for (const std::uint32_t variable : body.by_turn) out.Number(variable);
+  if (body.incarnation == 0) return out.Take();
+  out.Number(body.incarnation);
+  out.Number(body.version);
   return out.Take();
 }
 
@@ -122,6 +125,10 @@ Result<WelcomeBody> ReadWelcome(std::string_view bytes) {
   body.window = in.Number<std::uint32_t>();
   body.chunk_rows = in.Numbers<std::uint64_t>();
   if (!in.AtEnd()) body.by_turn = in.Numbers<std::uint32_t>();
+  if (!in.AtEnd()) {
+    body.incarnation = in.Number<std::uint64_t>();
+    body.version = in.Number<std::uint64_t>();
+  }
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
   return body;
 }

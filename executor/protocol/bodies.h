@@ -30,6 +30,10 @@ struct WelcomeBody {
   std::vector<std::uint64_t> chunk_rows;  // by variable
   // Variables whose pushes wait for Credit from the first step on, whatever the window.
   std::vector<std::uint32_t> by_turn = {};
+  // Of a server that may be started again by itself: the number of its start, from 1. 0: trainers need not
+  // keep what it has acknowledged.
+  std::uint64_t incarnation = 0;
+  std::uint64_t version = 0;  // with which it started: it has the gradients of the steps below
 };
 std::string WriteWelcome(const WelcomeBody& body);
 Result<WelcomeBody> ReadWelcome(std::string_view bytes);

@@ -54,6 +54,8 @@ enum class MessageKind : std::uint8_t {
   kServerWelcome = 31,
   kSums = 32,
   kSumsTaken = 33,
+  kRequestCut = 34,
+  kDurable = 35,
 };
 
 constexpr std::size_t kEnvelopeBytes = 80;

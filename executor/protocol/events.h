@@ -95,6 +95,11 @@ struct Ask {
   std::string waits_for;
 };
 struct Complete {};
+// The trainer keeps nearly as much as it may of what no checkpoint of the server has. It has ended the steps
+// below `step`.
+struct RequestCut {
+  std::uint64_t step = 0;
+};
 // From either side: the sender has failed.
 struct Failure {
   Status why;
@@ -114,7 +119,7 @@ struct Sums {
   Payload bytes;
 };
 using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure,
-                           PullChanged, ServerHello, Sums>;
+                           PullChanged, ServerHello, Sums, RequestCut>;
 
 // --- Replies. Those that a server decides without its memory are also what its state machine returns
 // (pserver/machine/actions.h); there, a reply of a template names its chunk in the server's own numbers.
@@ -214,6 +219,8 @@ struct Left {
   std::uint64_t trainer = 0, steps = 0;
 };
 struct Completed {};
+// Sent when a checkpoint is written, and to answer RequestCut: it carries the sender's durable version.
+struct Durable {};
 // To another server.
 struct ServerWelcome {};
 struct SumsTaken {
@@ -221,6 +228,6 @@ struct SumsTaken {
 };
 using Reply =
     std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows, RowsGone, Credit,
-                 Saved, Answer, Left, Completed, Failure, ChangedRows, ServerWelcome, SumsTaken>;
+                 Saved, Answer, Left, Completed, Failure, ChangedRows, ServerWelcome, SumsTaken, Durable>;
 
 }  // namespace penstock::protocol

@@ -129,6 +129,8 @@ inline constexpr auto kWire<ServerHello> = OfKind(MessageKind::kServerHello,
                                                   in::Body(&ServerHello::body));
 template <>
 inline constexpr auto kWire<Sums> = OfKind(MessageKind::kSums, in::Step(&Sums::step), in::Body(&Sums::bytes));
+template <>
+inline constexpr auto kWire<RequestCut> = OfKind(MessageKind::kRequestCut, in::Step(&RequestCut::step));
 
 // --- Replies.
 
@@ -188,5 +190,7 @@ template <>
 inline constexpr auto kWire<ServerWelcome> = OfKind(MessageKind::kServerWelcome);
 template <>
 inline constexpr auto kWire<SumsTaken> = OfKind(MessageKind::kSumsTaken, in::Step(&SumsTaken::step));
+template <>
+inline constexpr auto kWire<Durable> = OfKind(MessageKind::kDurable);
 
 }  // namespace penstock::protocol

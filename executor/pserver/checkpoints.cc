@@ -78,6 +78,7 @@ void Checkpoints::NotePlaces(const Program& program) {
 }
 
 Status Checkpoints::CheckFolder() {
+  if (options_.restarts > 0) return OkStatus();  // they are of this job
   if (options_.resume) return server_ == 0 ? writer_.RemoveAfter(*options_.resume) : OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const auto found, checkpoint::FindCheckpoints(disk_, options_.folder));
   if (found.empty()) return OkStatus();
@@ -86,29 +87,44 @@ Status Checkpoints::CheckFolder() {
       .With("continue that job by --resume, or give an empty folder");
 }
 
-Result<checkpoint::Found> Checkpoints::Find() const {
+// A server that was started again by itself continues from its own part, whether others have theirs or not.
+Result<std::optional<checkpoint::Found>> Checkpoints::Find() {
+  const auto servers = static_cast<int>(options_.servers.size());
+  if (options_.restarts > 0) {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        std::optional<checkpoint::OwnPart> own,
+        checkpoint::NewestOwnPart(disk_, options_.folder,
+                                  {.server = server_, .servers = servers, .run = options_.run}));
+    if (own) {
+      own_part_ = 0;
+      checkpoint::Found found{.step = own->manifest.step, .folder = std::move(own->folder)};
+      found.parts.push_back(std::move(own->manifest));
+      return std::optional(std::move(found));
+    }
+  }
+  if (first_step() == 0) return std::optional<checkpoint::Found>();
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<checkpoint::Found> all,
                             checkpoint::FindCheckpoints(disk_, options_.folder));
   const auto found = std::ranges::find(all, *options_.resume, &checkpoint::Found::step);
-  if (found != all.end() && found->whole()) return std::move(*found);
-  return DataLoss("E-checkpoint-whole", options_.folder, " has no whole checkpoint of step ",
-                  *options_.resume, found == all.end() ? "" : ": ", found == all.end() ? "" : found->lacks);
+  if (found == all.end() || !found->whole()) {
+    return DataLoss("E-checkpoint-whole", options_.folder, " has no whole checkpoint of step ",
+                    *options_.resume, found == all.end() ? "" : ": ", found == all.end() ? "" : found->lacks);
+  }
+  if (found->parts.size() == options_.servers.size()) own_part_ = server_;
+  return std::optional(std::move(*found));
 }
 
 Status Checkpoints::Differs(const std::string& how) const {
-  return FailedPrecondition("E-checkpoint-differs", FolderOf(first_step()),
+  return FailedPrecondition("E-checkpoint-differs", FolderOf(restored_step()),
                             " is a checkpoint of another job: ", how)
       .With("continue a job with the script that made its checkpoint");
 }
 
-int Checkpoints::OwnPart(const Reader& reader) const {
-  return reader.found().parts.size() == options_.servers.size() ? server_ : -1;
-}
-
 Result<std::set<std::string>> Checkpoints::Restore(Scope& scope) {
-  if (first_step() == 0) return std::set<std::string>();
-  PENSTOCK_ASSIGN_OR_RETURN(checkpoint::Found found, Find());
-  PENSTOCK_ASSIGN_OR_RETURN(const Reader reader, Reader::Make(disk_, std::move(found)));
+  PENSTOCK_ASSIGN_OR_RETURN(std::optional<checkpoint::Found> found, Find());
+  if (!found) return std::set<std::string>();
+  restored_step_ = found->step;
+  PENSTOCK_ASSIGN_OR_RETURN(const Reader reader, Reader::Make(disk_, *std::move(found)));
   for (const roles::ServedParam& served : facts_.params) {
     if (!served.start) continue;
     Variable held;
@@ -147,7 +163,7 @@ Result<bool> Checkpoints::RestoreOne(const Reader& reader, const std::string& na
                           .whole_rows = place.whole_rows,
                           .type = there->dtype(),
                           .shape = there->shape(),
-                          .own_part = OwnPart(reader)};
+                          .own_part = own_part_};
   if (!reader.Has(need)) return false;
   PENSTOCK_ASSIGN_OR_RETURN(const Tensor saved, reader.ReadRows(need));
   std::memcpy(there->raw(), saved.raw(), saved.bytes());
@@ -158,7 +174,7 @@ Result<bool> Checkpoints::RestoreOne(const Reader& reader, const std::string& na
 Result<SelectedRows> Checkpoints::ReadOwnRows(const Reader& reader, const std::string& name) const {
   const std::size_t servers = options_.servers.size();
   const auto own = static_cast<std::size_t>(facts_.number < 0 ? server_ : facts_.number);
-  return reader.ReadTable(name, OwnPart(reader),
+  return reader.ReadTable(name, own_part_,
                           [=](std::int64_t id) { return static_cast<std::size_t>(id) % servers == own; });
 }
 
@@ -234,7 +250,7 @@ Status Checkpoints::CheckNoneIsLeft(const Reader& reader) const {
 }
 
 Status Checkpoints::Complete(Scope& scope, ChunkStore& store) {
-  if (first_step() == 0) return OkStatus();
+  if (restored_step() == 0) return OkStatus();
   for (const auto& [name, value] : std::exchange(held_, {})) {
     Tensor& there = scope.FindOrCreate(name)->As<Tensor>();
     std::memcpy(there.raw(), value.raw(), value.bytes());

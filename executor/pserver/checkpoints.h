@@ -9,6 +9,7 @@
 // Not thread-safe, except that Write may run beside the others.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "executor/checkpoint/folder.h"
+#include "executor/checkpoint/own_part.h"
 #include "executor/checkpoint/reader.h"
 #include "executor/checkpoint/stop_request.h"
 #include "executor/checkpoint/writer.h"
@@ -38,6 +40,8 @@ struct CheckpointOptions {
   std::optional<std::uint64_t> resume;
   std::vector<std::string> servers;  // the addresses of all servers of the job
   std::string run;                   // names this start of the job; the same on all servers
+  // How often this server may be started again by itself, and how often it has been.
+  std::uint64_t restarts_max = 0, restarts = 0;
 
   bool used() const { return every > 0 || resume.has_value(); }
 };
@@ -51,7 +55,10 @@ class Checkpoints {
                                                    const roles::PserverFacts& facts, const Program& program,
                                                    int backup_trainers);
 
+  // The complete steps of the job before this start of it. A server that was started again by itself has
+  // more: those of its last own part.
   std::uint64_t first_step() const { return options_.resume.value_or(0); }
+  std::uint64_t restored_step() const { return std::max(restored_step_, first_step()); }
   std::uint64_t every() const { return options_.every; }
 
   // Puts the checkpoint's values into the variables of the scope, in which the startup program has run, but
@@ -91,9 +98,7 @@ class Checkpoints {
         stop_(disk, options_.folder, options_.run, server, static_cast<int>(options_.servers.size())) {}
   void NotePlaces(const Program& program);
   Status CheckFolder();
-  Result<checkpoint::Found> Find() const;
-  // The part that this server wrote, if the job has as many servers as then; -1: it has not.
-  int OwnPart(const checkpoint::Reader& reader) const;
+  Result<std::optional<checkpoint::Found>> Find();
   // Whether the checkpoint had the variable.
   Result<bool> RestoreOne(const checkpoint::Reader& reader, const std::string& name,
                           Variable& variable) const;
@@ -122,6 +127,8 @@ class Checkpoints {
   // Until Complete.
   NamedTensors held_;
   std::map<std::string, table::LifeCopy> lives_;  // by table
+  std::uint64_t restored_step_ = 0;
+  int own_part_ = -1;  // of the checkpoint: the part that this server wrote, if the job has as many as then
   // Copies of the step that is being saved, by param.
   std::map<int, std::shared_ptr<StateCopy>> copies_;
   std::map<int, ChunkStore::TableCopy> tables_;

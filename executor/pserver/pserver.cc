@@ -62,6 +62,7 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
     config.first_step = server->checkpoints_->first_step();
     config.cut_every = server->checkpoints_->every();
     for (MachineConfig::Param& param : config.params) param.restored = restored.contains(param.name);
+    server->BeginRecovery(config);
   }
   if (server->meets_servers()) {
     config.servers = static_cast<int>(server->facts_.exchange.servers.size());
@@ -94,7 +95,7 @@ Result<std::set<std::string>> Pserver::BeginCheckpoints(const Program& program, 
   PENSTOCK_ASSIGN_OR_RETURN(checkpoints_, Checkpoints::Make(*options_.disk, options_.checkpoints, facts_,
                                                             program, backup_trainers));
   PENSTOCK_ASSIGN_OR_RETURN(std::set<std::string> restored, checkpoints_->Restore(scope));
-  if (const std::uint64_t step = checkpoints_->first_step(); step > 0) {
+  if (const std::uint64_t step = checkpoints_->restored_step(); step > 0) {
     options_.report(StrCat("pserver ", facts_.address, " continues after step ", step, " from ",
                            checkpoints_->FolderOf(step)));
   }

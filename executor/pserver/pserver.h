@@ -81,6 +81,12 @@ struct PserverOptions {
   // one program, without backup trainers.
   TrainerLoss trainer_loss = TrainerLoss::kAbort;
   std::function<ProcessState(const std::string&)> state_of = StateOfProcess;
+  // Called at the start if this server cannot be started again by itself, although the job does so: why. May
+  // be empty.
+  std::function<void(const std::string&)> on_fixed;
+  // Called when this server, started again by itself, has the steps again that trainers had ended; may be
+  // empty.
+  std::function<void(const std::string&)> on_back;
   // Called when a connection was lost; Tick should then be called every few milliseconds for a second. May be
   // empty.
   std::function<void()> on_lost;
@@ -170,6 +176,11 @@ class Pserver : public EventHandler, public ReplyHandler {
   Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
   const Trainer& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
 
+  // Starting again by itself (pserver_recovery.cc).
+  bool Recovers() const;
+  void BeginRecovery(MachineConfig& config);
+  void ReportIfBack();
+
   // Trainers that come and leave (pserver_trainers.cc).
   void On(const From& from, const protocol::Hello& hello, Actions& actions);
   void TurnAway(const From& from, const Status& why, Actions& actions);
@@ -202,6 +213,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   void On(const From& from, const protocol::Save& save, Actions& actions);
   void On(const From& from, const protocol::Ask& ask, Actions& actions);
   void On(const From& from, const protocol::Complete&, Actions& actions);
+  void On(const From& from, const protocol::RequestCut& request, Actions& actions);
   void On(const From& from, const protocol::Failure& failure, Actions& actions);
 
   void On(const From& from, const protocol::Sums&, Actions& actions);
@@ -285,7 +297,8 @@ class Pserver : public EventHandler, public ReplyHandler {
   ServerTrace trace_;
   LineLimiter strangers_;
   CheckpointFolder saves_;
-  std::unique_ptr<Checkpoints> checkpoints_;                              // null: the job has none
+  std::unique_ptr<Checkpoints> checkpoints_;  // null: the job has none
+  bool coming_back_ = false;  // it was started again by itself, and lacks steps that trainers had ended
   enum class Stopping { kNo, kHolds, kKnows } stopping_ = Stopping::kNo;  // used by Tick alone
   std::optional<Status> ended_;
   Nanoseconds started_{0};

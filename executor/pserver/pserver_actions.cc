@@ -61,6 +61,7 @@ void Pserver::Done(const std::function<void(Actions&)>& decide) {
   Actions next;
   decide(next);
   Execute(std::move(next));
+  ReportIfBack();
 }
 
 void Pserver::Start(MergeAction merge) {

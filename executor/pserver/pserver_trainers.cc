@@ -105,7 +105,9 @@ void Pserver::On(const From& from, const protocol::Hello& hello, Actions& action
   trainer.process = hello.body.process;
   trainer.heard = trainer.active = options_.clock->Now();
   notes_.Came(id, machine_->steps_ended(id));
+  machine_->Joined(id, hello.step);
   Welcome(id, from.sender.contract);
+  ReportIfBack();
 }
 
 // Whether a newer process may take the trainer's place. Without a token anyone could say so: then only a
@@ -146,6 +148,10 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
     // Otherwise the window is the credit of the first steps, and answers give more.
     const bool returned = options_.trainer_loss != TrainerLoss::kAbort && machine_->steps_ended(trainer) > 0;
     if (machine_->by_turn(*param) || returned) machine_->TellCredit(*param, trainer, credit);
+  }
+  if (Recovers()) {
+    body.incarnation = 1 + options_.checkpoints.restarts;
+    body.version = checkpoints_->restored_step() - checkpoints_->first_step();
   }
   protocol::Sender to = SenderOf(trainer);
   to.contract = contract;

@@ -86,6 +86,7 @@ constexpr std::array kSettings = {
     Decimal("PENSTOCK_REPORT_AFTER", 1e-3, kManySeconds),
     Whole("PENSTOCK_RESTART_COUNT", 0, kMany),
     Whole("PENSTOCK_RESUME_STEP", 0, kMany),
+    Whole("PENSTOCK_RETENTION_MB", 1, kMany),
     Whole("PENSTOCK_ROLE_RESTART_COUNT", 0, kMany),
     Decimal("PENSTOCK_START_S", 1e-3, kManySeconds),
     Plain("PENSTOCK_TLS_CA"),

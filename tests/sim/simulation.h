@@ -23,6 +23,7 @@
 #include "tests/sim/network.h"
 #include "tests/sim/sim_ops.h"
 #include "tests/sim/toy_job.h"
+#include "tests/support/faulty_disk.h"
 
 namespace penstock::test {
 
@@ -270,13 +271,20 @@ class Simulation {
              client::Joins joins = client::Joins::kAtZero)
       : job_(std::move(job)), proven_(proven), joins_(joins), net_(seed, faults) {
     runner_.meanwhile = [this] { net_.RunMeanwhile(); };
-    for (std::size_t s = 0; s < job_.servers.size(); ++s) AddServer(static_cast<int>(s));
+    for (std::size_t s = 0; s < job_.servers.size(); ++s) {
+      disks_.push_back(std::make_unique<FaultyDisk>(seed));
+      servers_.emplace_back();
+      StartServer(static_cast<int>(s), 0);
+    }
     for (int t = 0; t < present; ++t) AddTrainer(t, job_, steps, {});
   }
 
-  void AddServer(int index) {
-    servers_.push_back(std::make_unique<Server>());
-    Server& server = *servers_.back();
+  // `restarts`: how often it was started before, by itself.
+  void StartServer(int index, std::uint64_t restarts) {
+    std::unique_ptr<Server>& place = servers_[static_cast<std::size_t>(index)];
+    if (place != nullptr) dead_.push_back(std::move(place));  // pending events refer to it
+    place = std::make_unique<Server>();
+    Server& server = *place;
     server.program = job_.Pserver(index);
     job_.Start(index, server.scope);
     pserver::PserverOptions options;
@@ -296,6 +304,15 @@ class Simulation {
     options.clock = &net_.clock();
     options.resend_after = std::chrono::milliseconds(100);
     options.reconnect_deadline = net_.reconnect_deadline();
+    options.disk = &disk(index);
+    if (job_.checkpoint_every > 0) {
+      options.checkpoints = {.folder = "ckpt",
+                             .every = job_.checkpoint_every,
+                             .servers = job_.servers,
+                             .run = "sim.0",
+                             .restarts_max = 100,
+                             .restarts = restarts};
+    }
     using pserver::TrainerLoss;
     if (joins_ == client::Joins::kAtLowest) options.trainer_loss = TrainerLoss::kWait;
     if (joins_ == client::Joins::kAtHighest) options.trainer_loss = TrainerLoss::kShrink;
@@ -306,6 +323,7 @@ class Simulation {
     server.service = std::make_unique<pserver::NativeService>(*server.pserver);
     server.held = std::make_unique<HeldBytes>(*server.service);
     net_.After(net_.Delay() * 10, [this, &server] {
+      if (server.killed) return;
       server.listener = std::move(net_.transport().Listen(server.pserver->address(), *server.held)).value();
       if (server.pserver->meets_servers()) {
         server.dialer = std::make_unique<pserver::NativeDialer>(net_.transport());
@@ -322,12 +340,24 @@ class Simulation {
     dead.killed = true;
   }
 
+  // Kills a server, and starts it again by itself: from what its disk has, with initial values if that is
+  // nothing.
+  void KillAndRestart(int index) {
+    Kill(index);
+    server(index).stopped = true;
+    net_.After(net_.Delay() * 20, [this, index] {
+      if (disk(index).crashed()) disk(index).Restart();
+      StartServer(index, ++restarts_);
+    });
+  }
+
   Trainer& AddTrainer(int id, const ToyJob& job, int steps, client::SessionOptions options) {
     if (options.job.empty()) options.job = "sim";
     options.resend_after = job.resend_after;
     options.clock = &net_.clock();
     options.reconnect_deadline = net_.reconnect_deadline();
     options.joins = joins_;
+    options.retention_bytes = job.retention_bytes.value_or(options.retention_bytes);
     trainers_.push_back(std::make_unique<Trainer>(job, id, steps, net_, options));
     Trainer& trainer = *trainers_.back();
     net_.After(net_.Delay() * 10, [this, &trainer] {
@@ -367,6 +397,8 @@ class Simulation {
   Network& net() { return net_; }
   SimBlockRunner& runner() { return runner_; }
   Server& server(int i) { return *servers_[static_cast<std::size_t>(i)]; }
+  FaultyDisk& disk(int i) { return *disks_[static_cast<std::size_t>(i)]; }
+  std::uint64_t restarts() const { return restarts_; }
   Trainer& trainer(int i) { return *trainers_[static_cast<std::size_t>(i)]; }
   int trainer_count() const { return static_cast<int>(trainers_.size()); }  // processes
   const ToyJob& job() const { return job_; }
@@ -389,7 +421,9 @@ class Simulation {
   const client::Joins joins_;
   SimBlockRunner runner_;
   Network net_;
-  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<FaultyDisk>> disks_;  // by server
+  std::vector<std::unique_ptr<Server>> servers_, dead_;
+  std::uint64_t restarts_ = 0;
   std::vector<std::unique_ptr<Trainer>> trainers_;
 };
 

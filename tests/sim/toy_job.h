@@ -37,6 +37,9 @@ struct ToyJob {
   int backup_trainers = 0;
   std::optional<std::size_t> early_bytes;  // PserverOptions::early_bytes of each server; nullopt: its default
   std::chrono::milliseconds resend_after{100};
+  // Steps from one checkpoint to the next, on servers that may be started again by themselves; 0: none.
+  std::uint64_t checkpoint_every = 0;
+  std::optional<std::size_t> retention_bytes;  // SessionOptions::retention_bytes; nullopt: its default
   bool all_by_turn = false;  // small parameters too, if early gradients may exceed early_bytes
   // No barriers in a step; all trainers send a gradient under the same name, and each one is an update.
   bool async = false;

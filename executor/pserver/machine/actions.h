@@ -35,6 +35,12 @@ struct MachineConfig {
   std::uint64_t first_step = 0;  // complete steps of the job before this start of it (a checkpoint's)
   std::uint64_t cut_every = 0;   // the steps from one checkpoint to the next; 0: there are none
   TrainerLoss trainer_loss = TrainerLoss::kAbort;
+  // Of a server that was started again: the version of all chunks at its beginning.
+  std::uint64_t first_version = 0;
+  bool restarted = false;
+  // It may be started again: it needs the trainers until all have completed and its last checkpoint is
+  // written.
+  bool recovers = false;
   int servers = 1;  // servers that exchange sums (sum_exchange.h), including this one
   int server = 0;   // this server's number among them
   struct Param {
@@ -171,7 +177,8 @@ using CreditReply = protocol::CreditOf<NamedChunk>;
 struct ReplyAction {
   int trainer = 0;
   std::variant<PushedReply, protocol::StepEnded, protocol::StepCounted, PulledReply, GoneReply, RowsReply,
-               protocol::RowsGone, CreditReply, protocol::Saved, protocol::Completed, protocol::Failure>
+               protocol::RowsGone, CreditReply, protocol::Saved, protocol::Completed, protocol::Failure,
+               protocol::Durable>
       reply;
 };
 

@@ -35,6 +35,14 @@ void PartSet::MoveTo(MergeAction& merge) {
   merge.rows = rows_;
 }
 
+void ChunkAccount::BeginAt(std::uint64_t version) {
+  version_ = version;
+  for (std::size_t t = 0; t < from_.size(); ++t) {
+    from_[t].taken = from_[t].applied = version;
+    if (version > 0) initial_of_.insert(static_cast<int>(t));  // its initial value, if any, is in it
+  }
+}
+
 bool ChunkAccount::whole(int trainer, std::uint64_t step) const {
   const Sequence& from = From(trainer);
   return step >= from.taken && step - from.taken < from.ahead.size() && from.ahead[step - from.taken].whole();
@@ -164,12 +172,17 @@ void ChunkAccount::EndInitial() {
 }
 
 ChunkLedger::ChunkLedger(MachineConfig config)
-    : config_(std::move(config)), trainers_(static_cast<std::size_t>(config_.trainers)) {
+    : config_(std::move(config)),
+      trainers_(static_cast<std::size_t>(config_.trainers)),
+      low_version_(config_.first_version) {
   for (const MachineConfig::Param& param : config_.params) {
     std::vector<ChunkAccount>& chunks = chunks_.emplace_back();
     for (const std::size_t bytes : param.bytes_of_chunks)
       chunks.emplace_back(config_.trainers, bytes, param.start && !param.restored);
+    if (param.start) continue;
+    for (ChunkAccount& chunk : chunks) chunk.BeginAt(config_.first_version);
   }
+  for (TrainerAccount& trainer : trainers_) trainer.steps_ended = trainer.steps_begun = config_.first_version;
   CountLow();
 }
 

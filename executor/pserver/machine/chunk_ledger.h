@@ -49,6 +49,9 @@ class ChunkAccount {
   ChunkAccount(int trainers, std::size_t bytes, bool awaited)
       : bytes_(bytes), awaited_(awaited), from_(static_cast<std::size_t>(trainers)) {}
 
+  // A checkpoint had it in this version.
+  void BeginAt(std::uint64_t version);
+
   std::size_t bytes() const { return bytes_; }
   bool awaited() const { return awaited_; }
 
@@ -150,6 +153,7 @@ struct TrainerAccount {
   std::uint64_t steps_ended = 0;
   std::uint64_t steps_begun = 0;    // by a push
   std::uint64_t counted_below = 0;  // steps that it has reported to the learning-rate schedule
+  std::uint64_t step_at_hello = 0;  // its open step, at its last hello to a server that was started again
   bool completed = false;
   bool left = false;  // others continue without it, which was reported
   // Of a trainer that has been lost:

@@ -12,6 +12,7 @@
 // Versions and steps differ by the steps before this start of the job. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -26,7 +27,19 @@ class CutProgress {
   // The step whose checkpoint has the chunk in this version.
   std::optional<std::uint64_t> StepAt(std::uint64_t version) const {
     const std::uint64_t step = first_step_ + version;
-    return every_ > 0 && version > 0 && step % every_ == 0 ? std::optional(step) : std::nullopt;
+    const bool due = every_ > 0 && version > 0 && (step % every_ == 0 || planned_ == version);
+    return due ? std::optional(step) : std::nullopt;
+  }
+  bool makes_any() const { return every_ > 0; }
+  bool open() const { return open_.has_value(); }  // one is being made
+  // Whether a version from `first` to `last` is one of the interval.
+  bool HasOneIn(std::uint64_t first, std::uint64_t last) const {
+    return (first_step_ + last) / every_ > (first_step_ + first - 1) / every_;
+  }
+  // Adds one ahead of the interval, and returns its version. Of several, the first is made.
+  std::uint64_t Plan(std::uint64_t version) {
+    planned_ = std::min(planned_.value_or(version), version);
+    return *planned_;
   }
   // Whether an update that makes this version must wait.
   bool Delays(std::uint64_t version) const {
@@ -43,19 +56,20 @@ class CutProgress {
   }
   void End() { --copies_left_; }
   void ReachedByAll() { reached_by_all_ = true; }
-  bool open() const { return open_.has_value(); }  // one is being made
   // Whether all copies are there.
   bool whole() const { return open_ && reached_by_all_ && copies_left_ == 0; }
   std::uint64_t step() const { return open_.value_or(0); }
   void Close() {
+    if (planned_ && first_step_ + *planned_ <= step()) planned_.reset();
     open_.reset();
     reached_by_all_ = false;
   }
 
  private:
   const std::uint64_t every_, first_step_;
-  std::optional<std::uint64_t> open_;   // the step of the one that is being made
-  std::optional<std::uint64_t> limit_;  // a version
+  std::optional<std::uint64_t> open_;     // the step of the one that is being made
+  std::optional<std::uint64_t> planned_;  // a version ahead of the interval
+  std::optional<std::uint64_t> limit_;    // a version
   std::size_t copies_left_ = 0;
   bool reached_by_all_ = false;
 };

@@ -22,7 +22,9 @@ StateMachine::StateMachine(MachineConfig config, std::unique_ptr<UpdatePolicy> p
     : ledger_(std::move(config)),
       policy_(std::move(policy)),
       sums_(ChunksThatClip(ledger_.config()), ledger_.config().servers, ledger_.config().server),
-      cut_(ledger_.config().cut_every, ledger_.config().first_step) {
+      rate_runs_(ledger_.config().first_version),
+      cut_(ledger_.config().cut_every, ledger_.config().first_step),
+      durable_version_(ledger_.config().first_version) {
   policy_->Begin(ledger_);
   Actions nobody_is_here_yet;  // each trainer is told when it is welcomed
   GiveAllTurns(nobody_is_here_yet);
@@ -257,7 +259,10 @@ void StateMachine::TellCredit(ChunkId at, int trainer, Actions& out) {
 
 void StateMachine::TellWelcome(ChunkId at, Actions& out) {
   for (int t = 0; t < ledger_.trainers(); ++t) {
-    if (!completed(t) && policy_->TellsWelcome(ledger_, at, t)) TellCredit(at, t, out);
+    // A trainer that sends steps again pulls no versions, which would bring it credit.
+    const bool again =
+        ledger_.config().restarted && ledger_.chunk(at).version() <= ledger_.trainer(t).step_at_hello;
+    if (!completed(t) && (again || policy_->TellsWelcome(ledger_, at, t))) TellCredit(at, t, out);
   }
 }
 
@@ -281,6 +286,8 @@ void StateMachine::EndIfDrained(Actions& out) {
   const bool over = ledger_.NobodyIsLeft() && completed_in_all_ > 0;  // a job does not end without its result
   if (ended_ || busy_ > 0 || !over || !sums_.settled()) return;
   ended_ = true;
+  for (int t = 0; ledger_.config().recovers && t < ledger_.trainers(); ++t)
+    out.emplace_back(ReplyAction{t, protocol::Completed{}});
   out.emplace_back(EndAction{OkStatus()});
 }
 
@@ -370,7 +377,7 @@ void StateMachine::Fail(const Status& why, Actions& out) {
   if (ended_) return;
   ended_ = true;
   for (int t = 0; t < ledger_.trainers(); ++t) {
-    if (!completed(t)) out.emplace_back(ReplyAction{t, protocol::Failure{why}});
+    if (!completed(t) || ledger_.config().recovers) out.emplace_back(ReplyAction{t, protocol::Failure{why}});
   }
   out.emplace_back(EndAction{why});
 }

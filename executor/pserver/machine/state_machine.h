@@ -23,7 +23,11 @@
 // chunks are.
 //
 // For a checkpoint each chunk is copied when it reaches the checkpoint's step (cut_progress.h). The copies
-// are written while training continues; one checkpoint is made at a time.
+// are written while training continues; one checkpoint is made at a time. A trainer's full log brings one
+// ahead of the interval.
+//
+// A server that was started again begins with the version of its last checkpoint, and gets the steps since
+// then again.
 //
 // A held parameter is never updated: trainer 0 pushes its initial value once, and every version of it is that
 // value. Pulls wait until it is there.
@@ -61,6 +65,10 @@ class StateMachine {
   void PullRows(const RowsEvent& pull, Actions& out);
   void Save(const SaveEvent& save, Actions& out);
   void Complete(int trainer, Actions& out);
+  // The trainer's log is nearly full, after it has ended the steps below `step` (protocol::RequestCut).
+  void RequestCut(int trainer, std::uint64_t step, Actions& out);
+  // A trainer has come, with this open step.
+  void Joined(int trainer, std::uint64_t step);
   // The trainer has died before it completed, and the others wait for a new process, or go on without it.
   void Lose(int trainer, Actions& out);
   // A new process takes the trainer's place. What has come of its incomplete step is dropped, except
@@ -121,7 +129,9 @@ class StateMachine {
   }
   const SumExchange& sums() const { return sums_; }
   // The newest version in a checkpoint, sent in every reply; 0: none.
-  std::uint64_t durable_version() const { return 0; }
+  std::uint64_t durable_version() const { return durable_version_; }
+  // Of a server that was started again: whether it has the steps that trainers had ended when they came.
+  bool HasCaughtUp() const;
 
  private:
   bool IsStart(int param) const { return ledger_.param(param).start; }
@@ -160,6 +170,7 @@ class StateMachine {
   void CutTheRest(std::uint64_t step, Actions& out);
   void CutIfIdle(Actions& out);
   void CutIfStopped(Actions& out);
+  void PlanCut(std::uint64_t version, Actions& out);
 
   ChunkLedger ledger_;
   const std::unique_ptr<UpdatePolicy> policy_;
@@ -169,6 +180,7 @@ class StateMachine {
   bool rate_running_ = false;
   std::set<ChunkId> wait_for_rate_;  // chunks with complete versions
   CutProgress cut_;
+  std::uint64_t durable_version_ = 0;
   std::set<ChunkId> wait_for_cut_;  // chunks with complete versions
   std::uint64_t idle_steps_ = 0;    // of a server without updates: the steps that need no checkpoint any more
   std::optional<std::uint64_t> stop_at_;  // a version, until its checkpoint is begun

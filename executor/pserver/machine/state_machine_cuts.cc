@@ -16,17 +16,17 @@ void StateMachine::Cut(ChunkId at, std::uint64_t step, Actions& out) {
 void StateMachine::CutIfDue(ChunkId at, bool all_are_there, Actions& out) {
   if (const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.chunk(at).version())) Cut(at, *step, out);
   if (!all_are_there) return;
-  const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.low_version());
-  if (!step) return;
-  // The learning-rate block has not run for the next step, because it waits for all chunks.
-  CutTheRest(*step, out);
+  if (const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.low_version())) CutTheRest(*step, out);
 }
 
-// What no update changes is copied with the last chunk.
+// All chunks have the step's version, and the learning-rate block has not run for the next step. What no update
+// changes is copied with the last chunk.
 void StateMachine::CutTheRest(std::uint64_t step, Actions& out) {
   Cut({-1, 0}, step, out);
   for (const ChunkId& held : ledger_.AllChunks()) {
-    if (IsStart(held.param) && !ledger_.chunk(held).awaited()) Cut(held, step, out);
+    // The copy of one that is being stored waits for that.
+    if (IsStart(held.param) && (!ledger_.chunk(held).awaited() || ledger_.chunk(held).merging()))
+      Cut(held, step, out);
   }
   cut_.ReachedByAll();
 }
@@ -82,6 +82,32 @@ void StateMachine::CutIfStopped(Actions& out) {
   CutTheRest(step, out);
 }
 
+void StateMachine::RequestCut(int trainer, std::uint64_t step, Actions& out) {
+  if (ended_) return;
+  PlanCut(std::min(step, ledger_.trainer(trainer).steps_ended), out);
+  out.emplace_back(ReplyAction{trainer, protocol::Durable{}});
+}
+
+// Makes a checkpoint of this version, or of the first one that is still possible. The trainer may be unable
+// to go on before it is made. So may others, and each of them has sent the steps below the first possible
+// version, because no chunk gets further without all trainers.
+void StateMachine::PlanCut(std::uint64_t version, Actions& out) {
+  if (!cut_.makes_any() || cut_.open() || version <= durable_version_) return;
+  std::uint64_t first = std::max(durable_version_ + 1, rate_runs_ + (rate_running_ ? 1 : 0));
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    const ChunkAccount& chunk = ledger_.chunk(at);
+    if (!IsStart(at.param)) first = std::max(first, chunk.version() + (chunk.running() ? 1 : 0));
+  }
+  version = std::max(version, first);
+  if (cut_.HasOneIn(first, version)) return;
+  version = cut_.Plan(version);
+  const std::optional<std::uint64_t> step = cut_.StepAt(version);
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    if (!IsStart(at.param) && ledger_.chunk(at).version() == version) Cut(at, *step, out);
+  }
+  if (ledger_.low_version() == version) CutTheRest(*step, out);
+}
+
 void StateMachine::CutCopied(Actions& out) {
   --busy_;
   cut_.End();
@@ -94,11 +120,22 @@ void StateMachine::CutWritten(const Status& status, Actions& out) {
   if (ended_) return;
   if (!status.ok()) return Fail(status, out);
   --busy_;
+  durable_version_ = cut_.step() - ledger_.config().first_step;
   cut_.Close();
+  for (int t = 0; ledger_.config().recovers && t < ledger_.trainers(); ++t)
+    out.emplace_back(ReplyAction{t, protocol::Durable{}});
   for (const ChunkId& at : std::exchange(wait_for_cut_, {})) StartBlock(at, out);
   CutIfStopped(out);
   CutIfIdle(out);
   EndIfDrained(out);
+}
+
+bool StateMachine::HasCaughtUp() const {
+  for (int t = 0; t < ledger_.trainers(); ++t)
+    if (ledger_.trainer(t).steps_ended < ledger_.trainer(t).step_at_hello) return false;
+  std::uint64_t least = ledger_.trainer(0).step_at_hello;
+  for (int t = 1; t < ledger_.trainers(); ++t) least = std::min(least, ledger_.trainer(t).step_at_hello);
+  return ledger_.low_version() >= least || ledger_.UpdatedChunks() == 0;
 }
 
 }  // namespace penstock::pserver

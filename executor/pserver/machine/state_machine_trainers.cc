@@ -62,9 +62,19 @@ bool StateMachine::HasAllInitial(ChunkId at, Actions& out) {
   return true;
 }
 
+// A checkpoint does not say which trainers had completed. One that is at an earlier step had, and says so
+// again.
+void StateMachine::Joined(int trainer, std::uint64_t step) {
+  TrainerAccount& account = ledger_.trainer(trainer);
+  account.step_at_hello = step;
+  if (ledger_.config().restarted && step < ledger_.config().first_version)
+    account.steps_ended = account.steps_begun = step;
+}
+
 void StateMachine::Complete(int trainer, Actions& out) {
   if (ended_ && !completed(trainer)) return;  // it has been told the error
-  out.emplace_back(ReplyAction{trainer, protocol::Completed{}});
+  // A server that may be started again answers at the end (EndIfDrained): it may need this trainer.
+  if (!ledger_.config().recovers || ended_) out.emplace_back(ReplyAction{trainer, protocol::Completed{}});
   if (!completed(trainer)) Leave(trainer, out);
 }
 

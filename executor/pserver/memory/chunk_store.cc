@@ -54,6 +54,12 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, con
   return store;
 }
 
+void ChunkStore::BeginAt(std::uint64_t version) {
+  for (const Param& param : params_) {
+    for (const std::unique_ptr<Chunk>& chunk : param.chunks) chunk->version = param.start ? 0 : version;
+  }
+}
+
 Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_limit) {
   if (served.by_id) return AddTable(served);
   const protocol::ContractPiece& piece = served.param;

@@ -68,6 +68,8 @@ class ChunkStore {
                                                   Scope& scope, std::optional<std::size_t> chunk_limit = {},
                                                   std::size_t part_bytes = kMaxBodyBytes);
 
+  // Sets the version of all chunks that are updated. Call before any is used.
+  void BeginAt(std::uint64_t version);
   std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
   std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }

@@ -63,6 +63,7 @@ TEST(NativeCodec, EventsEncodeAsSpecified) {
   Expect(Event(Ask{.about = {}, .step = 0, .waits_for = ""}),
          Wire({.kind = MessageKind::kAsk, .variable = 0xffffffff}));
   Expect(Event(Complete{}), Wire({.kind = MessageKind::kComplete}));
+  Expect(Event(RequestCut{.step = 3}), Wire({.kind = MessageKind::kRequestCut, .step = 3}));
   const Status why = Unavailable("E-x", "gone");
   Expect(Event(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));
   Expect(Event(ServerHello{.server = 2, .body = hello}),
@@ -75,6 +76,13 @@ TEST(NativeCodec, RepliesEncodeAsSpecified) {
   const WelcomeBody welcome{.part_bytes = 8, .window = 2, .chunk_rows = {3, 4}};
   Expect(Reply(Welcome{.steps_ended = 1, .first_step = 7, .body = welcome}),
          Wire({.kind = MessageKind::kWelcome, .step = 1, .credit = 7}, WriteWelcome(welcome)));
+  const WelcomeBody again{
+      .part_bytes = 8, .window = 2, .chunk_rows = {3}, .by_turn = {}, .incarnation = 2, .version = 5};
+  Expect(Reply(Welcome{.steps_ended = 5, .body = again}),
+         Wire({.kind = MessageKind::kWelcome, .step = 5}, WriteWelcome(again)));
+  const WelcomeBody read = ReadWelcome(WriteWelcome(again)).value();
+  EXPECT_EQ(read.incarnation, 2U);
+  EXPECT_EQ(read.version, 5U);
   Expect(Reply(Pushed{.at = {1, 2}, .step = 3, .part = 4, .welcome_below = 5}),
          Wire({.kind = MessageKind::kPushed, .step = 3, .credit = 5, .variable = 1, .chunk = 2, .part = 4}));
   Expect(Reply(StepEnded{.step = 3}), Wire({.kind = MessageKind::kStepEnded, .step = 3}));
@@ -114,6 +122,7 @@ TEST(NativeCodec, RepliesEncodeAsSpecified) {
            "xyz"));
   Expect(Reply(Left{.trainer = 1, .steps = 3}), Wire({.kind = MessageKind::kLeft, .step = 3, .credit = 1}));
   Expect(Reply(Completed{}), Wire({.kind = MessageKind::kCompleted}));
+  Expect(Reply(Durable{}), Wire({.kind = MessageKind::kDurable}));
   Expect(Reply(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));
   Expect(Reply(ServerWelcome{}), Wire({.kind = MessageKind::kServerWelcome}));
   Expect(Reply(SumsTaken{.step = 3}), Wire({.kind = MessageKind::kSumsTaken, .step = 3}));

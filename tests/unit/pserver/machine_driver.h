@@ -44,6 +44,7 @@ inline std::string DescribeReply(const pserver::ReplyAction& action) {
       return StrCat("saved", t, " r", r.request, " ", r.status.id());
     }
     std::string operator()(const protocol::Completed&) { return StrCat("completed", t); }
+    std::string operator()(const protocol::Durable&) { return StrCat("durable", t); }
     std::string operator()(const protocol::Failure& r) { return StrCat("error", t, " ", r.why.id()); }
   } describe{StrCat(" t", action.trainer)};
   return std::visit(describe, action.reply);

@@ -6,6 +6,9 @@ TurnCredit::TurnCredit(const MachineConfig& config) : trainers_(config.trainers)
   for (const MachineConfig::Param& param : config.params)
     chunks_.push_back(param.by_turn ? param.bytes_of_chunks.size() : 0);
   lines_.resize(Index(static_cast<int>(config.params.size()), 0));
+  for (std::size_t p = 0; p < config.params.size(); ++p) {
+    for (int t = 0; t < trainers_; ++t) At(static_cast<int>(p), t).given = config.first_version * chunks_[p];
+  }
 }
 
 std::uint64_t TurnCredit::Below(ChunkId at, int trainer) const {

@@ -113,7 +113,7 @@ class RowTable {
   void Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
   // From now on, ReadLast can be called. Call it after UseRule and Continue.
   void KeepLast();
-  // Reads as before the last update, but rows that it listed, or that a policy evicted by it, as they are now.
+  // Reads as before the last update, but rows that it listed, or that a policy evicted by it, as they are.
   void ReadLast(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
   bool has_policy() const { return life_ != nullptr; }
   // Makes the variables list the stored rows that are not evicted, in ascending order.
@@ -159,6 +159,7 @@ class RowTable {
   template <typename T>
   void Merge(std::span<SelectedRows* const> gradients);
   void CatchUp(std::size_t begin, std::size_t end);
+  void CatchUpLast();
   RowStep CommonStep(const Step& step) const;
   // Of a stored row: `row` itself, or, if it missed updates, its copy in `copy` that has them.
   Row Current(Row row, std::vector<std::byte>& copy) const { return AfterSteps(history_.get(), row, copy); }

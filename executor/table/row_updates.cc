@@ -82,6 +82,12 @@ void RowTable::KeepLast() {
   for (std::uint64_t step = 1; step < history_->count(); ++step) last_history_->Add(history_->number(step));
 }
 
+// Before an update, or one that is none: the last version is what is current now.
+void RowTable::CatchUpLast() {
+  if (last_history_ != nullptr && last_history_->count() < history_->count())
+    last_history_->Add(history_->number(history_->count()));
+}
+
 Row RowTable::AfterSteps(const StepHistory* steps, Row row, std::vector<std::byte>& copy) const {
   if (steps == nullptr || row.header->version >= steps->count()) return row;
   const std::byte* const from = row.at(0);
@@ -106,6 +112,7 @@ void RowTable::Update(const Step& step) {
   is_float ? Merge<float>(step.gradients) : Merge<double>(step.gradients);
   // The op does nothing with a gradient without rows. Where rows may miss updates, it is no update either.
   const bool skipped = merged_.empty() && !rule_->StepsWithoutRows();
+  if (history_ != nullptr) CatchUpLast();
   if (skipped && history_ != nullptr) return;
   ++version_;
   const RowStep common = CommonStep(step);
@@ -128,8 +135,6 @@ void RowTable::Update(const Step& step) {
     rule_->Update(common, part);
   }
   if (!skipped) {
-    if (last_history_ != nullptr && history_->count() > 0)
-      last_history_->Add(history_->number(history_->count()));
     if (history_ != nullptr) history_->Add(rule_->NumberOf(common));
     rule_->Advance(common);
   }

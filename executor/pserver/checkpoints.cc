@@ -227,11 +227,23 @@ Status Checkpoints::RestoreHistories(const Reader& reader, Scope& scope) {
     if (whole.rows) {
       PENSTOCK_ASSIGN_OR_RETURN(to.As<SelectedRows>(), ReadOwnRows(reader, name));
     } else {
-      PENSTOCK_ASSIGN_OR_RETURN(to, reader.ReadWhole(name));
+      PENSTOCK_ASSIGN_OR_RETURN(to.As<Tensor>(), ReadHistory(reader, name));
     }
     restored_.insert(name);
   }
   return OkStatus();
+}
+
+// The own one may have another length than those of other servers: to momentum, a gradient without rows of
+// this server is no step.
+Result<Tensor> Checkpoints::ReadHistory(const Reader& reader, const std::string& name) const {
+  const checkpoint::Whole& whole = *reader.Find(name);
+  Reader::Need need{
+      .name = name, .whole = name, .type = whole.type, .shape = whole.shape, .own_part = OwnPart(reader)};
+  for (const checkpoint::Whole::Piece& piece : whole.pieces) {
+    if (static_cast<int>(piece.part) == need.own_part) need.shape = piece.shape;
+  }
+  return reader.ReadRows(need);
 }
 
 // Whether all that the checkpoint has of this server's params is here.

@@ -107,6 +107,7 @@ class Checkpoints {
   Result<SelectedRows> ReadOwnRows(const checkpoint::Reader& reader, const std::string& name) const;
   // What the checkpoint has of tables here beside the program's variables, for the ChunkStore.
   Status RestoreHistories(const checkpoint::Reader& reader, Scope& scope);
+  Result<Tensor> ReadHistory(const checkpoint::Reader& reader, const std::string& name) const;
   Status ReadLife(const checkpoint::Reader& reader, const roles::ServedParam& table);
   Status ContinueLives(ChunkStore& store);
   Status CheckNoneIsLeft(const checkpoint::Reader& reader) const;

@@ -112,6 +112,7 @@ class TableServer {
     if (!by_row) facts_.params[0].row_optimizer.reset();
   }
   Scope& scope() { return scope_; }
+  const Program& program() const { return program_; }
   const roles::PserverFacts& facts() const { return facts_; }
   // Made when it is first used, so that the scope may be changed before.
   pserver::ChunkStore& store() {

@@ -240,7 +240,7 @@ def test_a_job_of_fleet_has_the_checkpoints_of_the_launcher(tmp_path):
     assert ckpt(tmp_path, "diff", "whole/step-10", "cut/step-10").startswith("equal: ")
 
 
-@pytest.mark.parametrize("environment", [{}, {"SHARDED": "1"}], ids=["sliced", "sharded"])
+@pytest.mark.parametrize("environment", [{}, {"SHARDED": "1", "LAZY": "1"}], ids=["sliced", "sharded"])
 def test_an_exported_checkpoint_is_what_save_persistables_writes(tmp_path, environment):
     saved = tmp_path / "ckpt" / "saved"  # pservers write their state inside --checkpoint_dir
     code, said = launch(tmp_path, 10, saved, options=checkpoints("ckpt"), PROGRAM="main.pb", **environment)

@@ -50,7 +50,7 @@ FAMILIES = [
         "Errors of trainers and pservers that talk to each other.",
         "rpc wire server peer send recv comm communicator trainer step rendezvous start net",
     ),
-    ("ranks", "Ranks", "Errors of ranks that train by all-reduce.", "collective hvd rank ranks"),
+    ("ranks", "Ranks", "Errors of ranks that train by all-reduce.", "collective elastic hvd rank ranks"),
     (
         "tools",
         "Launcher, Fleet and tools",

@@ -336,6 +336,12 @@ void Leave() {
   LeaveRings();
 }
 
+// Ends the wait of another thread in Join.
+void CancelJoin() {
+  const GilReleased others;
+  RingsOfThisProcess().Cancel();
+}
+
 void StartOver(const std::string& why) {
   const GilReleased others;
   const std::lock_guard lock(Starting());
@@ -359,6 +365,7 @@ void BindRankArrays(py::module_& m) {
   const auto ring = py::arg("ring") = kArrayRing;
   m.def("arrays_join", &Join);
   m.def("arrays_leave", &Leave);
+  m.def("arrays_cancel", &CancelJoin);
   m.def("arrays_start_over", &StartOver);
   m.def("arrays_make_ring", &MakeRing);
   m.def("arrays_drop_ring", &DropRing);

@@ -79,7 +79,16 @@ def launch(folder, script, *arguments, options=(), ranks=3, environment=None):
         for rank in range(ranks)
         if (folder / "mylog" / f"workerlog.{rank}").exists()
     }
+    assert [pid for pid in os.listdir("/proc") if pid.isdigit() and folder_of(pid) == str(folder)] == []
     return done.returncode, done.stderr, logs
+
+
+def folder_of(pid):
+    """The current folder of a process; "" if it has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
 
 
 def result(log):
@@ -213,6 +222,27 @@ def test_too_few_ranks_end_the_job_with_its_reason(tmp_path):
     assert err.splitlines()[-1] == "cause: trainer 1 was killed by SIGKILL"
 
 
+DIES_AS_IT_JOINS = """
+    import os, signal
+    from penstock._src.hvd import membership
+
+    def join(round, now=membership._join):
+        if os.path.exists('failed.0') and not os.path.exists('failed again'):
+            open('failed again', 'w').close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return now(round)
+
+    if os.path.exists('failed.0'): membership._join = join
+"""
+
+
+def test_a_rank_that_is_lost_again_while_the_others_wait_for_it(tmp_path, undisturbed):
+    script = textwrap.dedent(DIES_AS_IT_JOINS) + textwrap.dedent(TRAIN)
+    code, err, logs = launch(tmp_path, script, 6, 1, 3, 1, options=["--max_role_restart", "2"])
+    assert code == 0 and "round 2 begins with 3 ranks" in err, err
+    assert [result(log) for log in logs.values()] == [undisturbed] * 3
+
+
 def test_a_rank_that_is_lost_before_training_begins(tmp_path, undisturbed):
     code, err, logs = launch(tmp_path, TRAIN, 6, 1, -1, 1, options=["--max_role_restart", "2"])
     assert code == 0, err
@@ -229,7 +259,7 @@ def test_without_the_options_a_loss_is_an_error(tmp_path):
     "options, says",
     [
         (["--min_workers", "4"], "--min_workers is 4, but the job has 3 ranks"),
-        (["--max_role_restart", "1", "--server_num", "1"], "--max_role_restart is about ranks"),
+        (["--min_workers", "1", "--server_num", "1"], "--min_workers is about ranks"),
     ],
 )
 def test_options_that_a_job_cannot_have_are_refused(tmp_path, options, says):

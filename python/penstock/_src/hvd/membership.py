@@ -89,14 +89,23 @@ def _join_round(round: rounds.Round) -> None:
     """Joins a round of an elastic job, or the first later one whose ranks all live long enough to meet."""
     global _has_worked
     while True:
+        watch = rounds.Watch(round)
+        why = "a rank is lost"
         try:
-            job = _join(round)
-            job.new, job.root = _agree_on_past(job)
-            _has_worked = True
-            ranked_programs.renumber_all(job)
-            return
+            with watch:
+                job = _join(round)
+                job.new, job.root = _agree_on_past(job)
         except _penstock.PeerError as error:
-            round = _leave_round(round, str(error))
+            why = str(error)
+        except KeyboardInterrupt:
+            if not watch.ended:
+                raise
+        else:
+            if not watch.ended:
+                _has_worked = True
+                ranked_programs.renumber_all(job)
+                return
+        round = _leave_round(round, why)
 
 
 def _agree_on_past(job: Job) -> tuple[bool, int]:

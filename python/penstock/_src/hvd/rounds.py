@@ -15,14 +15,19 @@ import os
 import select
 import socket
 import stat
+import threading
 from typing import TYPE_CHECKING
 
+from penstock import _penstock
 from penstock._penstock import PeerError
 from penstock._src.base import environment
 from penstock._src.base.errors import error_with_id
 
 if TYPE_CHECKING:
     from typing import Any
+
+
+LOOK_S = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +42,12 @@ class _Launcher:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._buffer = b""
-        self._more = False
+        self._more = False  # ranks wait to join the round
+        self._over = -1  # the last round of which a rank is lost
         self.process = os.getpid()
 
     def ask(self, after: int, why: str) -> Round:
         reason = why.partition("\n")[0]
-        self._more = False
         message = json.dumps({"event": "join", "after": after, "why": reason})
         try:
             self._connection.sendall(message.encode() + b"\n")
@@ -53,7 +58,9 @@ class _Launcher:
                     raise error_with_id(
                         PeerError, "E-elastic-end", f"hvd.elastic: the job has no further round: {answer['why']}{ends}"
                     )
+                self._note(answer)
                 if answer["event"] == "round":
+                    self._more = False
                     environment.change(answer["environment"])
                     return Round(answer["round"], answer["grows"])
         except OSError as error:
@@ -62,9 +69,23 @@ class _Launcher:
             raise _gone(str(error)) from error
 
     def more_wait(self) -> bool:
-        while b"\n" in self._buffer or select.select([self._connection], [], [], 0)[0]:
-            self._more = self._read()["event"] == "more" or self._more
+        self._take_arrived(0)
         return self._more
+
+    def is_over(self, round: Round, wait_s: float) -> bool:
+        self._take_arrived(wait_s)
+        return self._over >= round.number
+
+    def _take_arrived(self, wait_s: float) -> None:
+        while b"\n" in self._buffer or select.select([self._connection], [], [], wait_s)[0]:
+            self._note(self._read())
+            wait_s = 0
+
+    def _note(self, message: Any) -> None:
+        if message["event"] == "more":
+            self._more = True
+        elif message["event"] == "over":
+            self._over = max(self._over, message["round"])
 
     def _read(self) -> Any:
         while b"\n" not in self._buffer:
@@ -121,6 +142,39 @@ def next_round(after: int, why: str) -> Round:
     if launcher is None:
         raise _gone("this process is not a rank of an elastic job")
     return launcher.ask(after, why)
+
+
+class Watch:
+    """Ends the wait for the ranks of a round, in a block that joins them, when the launcher says that one is lost.
+
+    A rank that has never come cannot be missed by the others: they would wait until the time limit.
+    """
+
+    def __init__(self, round: Round) -> None:
+        self._round = round
+        self._launcher = _the_launcher()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="penstock.round", daemon=True)
+        self.ended = False  # the wait, because a rank is lost
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while self._launcher is not None and not self._done.is_set():
+            try:
+                over = self._launcher.is_over(self._round, LOOK_S)
+            except (OSError, ValueError):  # the launcher is gone, and ends this process
+                return
+            if over:
+                self.ended = True
+                _penstock.arrays_cancel()  # again and again, because the wait may not have begun
+                self._done.wait(LOOK_S)
 
 
 def more_wait() -> bool:

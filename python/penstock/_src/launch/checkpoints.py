@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 ROLE_RESTARTS = 3
 
 
-def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int]) -> None:
-    """Adds the options to an argparse.ArgumentParser; `positive` reads an integer above 0."""
+def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int], count: Callable[[str], int]) -> None:
+    """Adds the options to an argparse.ArgumentParser; `positive` reads an integer above 0, `count` one above -1."""
     group = parser.add_argument_group("checkpoints", "of a job with pservers in synchronous training")
     group.add_argument(
         "--checkpoint_steps",
@@ -37,6 +37,15 @@ def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int
         action="store_true",
         help="continue from the newest whole checkpoint in --checkpoint_dir; scripts find the number of complete "
         "steps in penstock.resume_step() (PENSTOCK_RESUME_STEP)",
+    )
+    group.add_argument(
+        "--max_role_restart",
+        type=count,
+        metavar="N",
+        help="with --checkpoint_steps: start a pserver that was killed again by itself, each at most N times; it "
+        "continues from its last checkpoint, and trainers send it the steps since then again; of a trainer, see "
+        "--on_trainer_loss (PENSTOCK_MAX_ROLE_RESTART; default: 3). In a job without pservers: restart a rank that fails, each at most N "
+        "times; the others keep their processes and continue with it from the last commit of hvd.elastic (default: 0)",
     )
 
 

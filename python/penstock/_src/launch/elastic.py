@@ -39,42 +39,29 @@ BACK_OFF_S = (0.0, 1.0, 2.0, 4.0, 10.0)  # before the first, second, ... restart
 ROUNDS_WITHOUT_LOSS = 10  # in a row; more are a defect that no new round repairs
 
 
-def add_elastic_options(parser: ArgumentParser, positive: Callable[[str], int], count: Callable[[str], int]) -> None:
-    """Adds the options to an argparse.ArgumentParser; `positive` and `count` read integers from 1 and from 0."""
-    group = parser.add_argument_group("restarts of one role", "while the other roles keep their processes")
-    group.add_argument(
-        "--max_role_restart",
-        type=count,
-        metavar="N",
-        help="start a role again that is lost, each at most N times. A pserver, with --checkpoint_steps: it continues "
-        "from its last checkpoint, and trainers send it the steps since then again. A trainer: see --on_trainer_loss "
-        "(of both, PENSTOCK_MAX_ROLE_RESTART; default: 3). A rank of a job without pservers, whose script uses "
-        "hvd.elastic.run: the others continue with it from the last commit (default: 0)",
+def add_elastic_options(parser: ArgumentParser, positive: Callable[[str], int]) -> None:
+    """Adds the option to an argparse.ArgumentParser; `positive` reads an integer above 0. checkpoints.py adds
+    --max_role_restart."""
+    group = parser.add_argument_group(
+        "elastic ranks", "of a job without pservers on one machine, whose script uses hvd.elastic.run"
     )
     group.add_argument(
         "--min_workers",
         type=positive,
         metavar="N",
-        help="of a script that uses hvd.elastic.run: continue from the last commit with fewer ranks after a failure, "
-        "while at least N are left; with --max_role_restart, a restarted rank joins when the others next commit "
-        "(default: all ranks are needed)",
+        help="continue from the last commit with fewer ranks after a failure, while at least N are left; with "
+        "--max_role_restart, a restarted rank joins when the others next commit (default: all ranks are needed)",
     )
-
-
-def is_elastic(options: Namespace) -> bool:
-    """Returns whether the ranks of a job without pservers are elastic."""
-    return bool(options.max_role_restart) or options.min_workers is not None
 
 
 def check_elastic(options: Namespace, plan: Plan) -> None:
     """Raises the JobError of options that the job cannot have."""
-    if not is_elastic(options):
+    has_pservers = bool(plan.own.pservers or plan.own.endpoints)
+    if options.min_workers is None and (has_pservers or not options.max_role_restart):
         return
     given = "--min_workers" if options.min_workers is not None else "--max_role_restart"
-    if plan.own.pservers or plan.own.endpoints:
-        if options.min_workers is None:
-            return  # restarts.py
-        raise JobError("--min_workers is about ranks, and the job has pservers; use --max_restart", "E-elastic-mode")
+    if has_pservers:
+        raise JobError(f"{given} is about ranks, and the job has pservers; use --max_restart", "E-elastic-mode")
     if len(plan.nodes) > 1:
         raise JobError(
             f"{given} needs a job on one machine, and this one has {len(plan.nodes)}; use --max_restart",
@@ -87,7 +74,7 @@ def check_elastic(options: Namespace, plan: Plan) -> None:
 
 def make_elastic(options: Namespace, job: Job) -> ElasticRanks | None:
     """Returns what decides on the rounds of the job; None if its ranks are not elastic."""
-    if not is_elastic(options) or job.pservers:
+    if job.pservers or not (options.max_role_restart or options.min_workers):
         return None
     return ElasticRanks(job, options.max_role_restart or 0, options.min_workers, options.start_s or WAIT_S)
 
@@ -124,9 +111,6 @@ class ElasticRanks:
         rank.round, rank.asked, rank.told = -1, False, False
         return rank.link
 
-    def restarts_of(self, role: Role) -> int:
-        return self._of(role).restarts
-
     def expects(self) -> bool:
         """Returns whether a process is about to be started."""
         return any(rank.restart_at is not None for rank in self._ranks)
@@ -157,6 +141,7 @@ class ElasticRanks:
             return False
         self._lost.append(failure)
         say(f"launch: {failure.who} {failure.words}; {what}")
+        self._tell(lambda other: other.round == rank.round >= 0, {"event": "over", "round": rank.round})
         return True
 
     def take_lost(self) -> list[Failure]:
@@ -209,7 +194,7 @@ class ElasticRanks:
         missing = [rank for rank in self._ranks if rank.link is not None and not rank.asked]
         running = [rank for rank in missing if rank.round >= 0]
         if self._least is not None and running and all(rank.round < 0 for rank in asked):
-            self._tell_of_more(asked, running)
+            self._tell_of_more(asked)
             return
         if self._waits_since is None:
             self._waits_since = now
@@ -222,15 +207,19 @@ class ElasticRanks:
             say(f"launch: {why}   [E-elastic-limit]")
             self._finish(why)
 
-    def _tell_of_more(self, asked: Sequence[_Rank], running: Sequence[_Rank]) -> None:
+    def _tell_of_more(self, asked: Sequence[_Rank]) -> None:
         """Tells the ranks of a round that others wait to join them."""
         if all(rank.told for rank in asked):
             return
         for rank in asked:
             rank.told = True
-        for rank in running:
-            if rank.link is not None:
-                rank.link.send({"event": "more"})
+        self._tell(lambda rank: rank.round >= 0, {"event": "more"})
+
+    def _tell(self, concerns: Callable[[_Rank], bool], message: dict[str, Any]) -> None:
+        """Sends a message to the living ranks that it concerns."""
+        for rank in self._ranks:
+            if rank.link is not None and concerns(rank):
+                rank.link.send(message)
 
     def _form(self, members: list[_Rank], now: float) -> None:
         """Answers the ranks of the next round."""

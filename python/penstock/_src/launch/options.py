@@ -296,8 +296,8 @@ def make_parser() -> ArgumentParser:
     )
     output = parser.add_argument_group("output")
     _add_output(output)
-    add_checkpoint_options(parser, _positive)
-    add_elastic_options(parser, _positive, _count)
+    add_checkpoint_options(parser, _positive, _count)
+    add_elastic_options(parser, _positive)
     add_safety_options(parser)
     parser.add_argument(
         "--grace_s",

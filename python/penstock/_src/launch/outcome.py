@@ -14,6 +14,7 @@ REACTED = "reacted"  # it ended because a peer had failed
 ENDED = "ended"  # the launcher ended it
 JOB = "the job"  # the name of the whole job, used if it hangs
 NOTE_MAX = 8192
+PIPE_MAX = 65536
 BACK = "back\t"
 FIXED = "fixed\t"
 
@@ -46,9 +47,9 @@ class Told:
 
 class Notes:
     """The pipe on which a role reports, one line each: "met" each time it has joined other ranks; "reacted", a tab and
-    the error of a peer that ends it (a reaction before a meeting does not count: the role has recovered); "fixed", a
-    tab and why it cannot be started again by itself; "back", a tab and what it has recovered, once it has done so after
-    such a restart."""
+    the error of a peer that ends it; "fixed", a tab and why it cannot be started again by itself; "back", a tab and
+    what it has recovered, once it has done so after such a restart. A reaction before a meeting does not count: the
+    role has recovered."""
 
     def __init__(self) -> None:
         self._listen, self.descriptor = os.pipe()
@@ -67,14 +68,11 @@ class Notes:
         """Closes the write end, which only the role needs."""
         os.close(self.descriptor)
 
-    def _take(self) -> int:
-        """Reads what has arrived; returns the number of bytes."""
+    def _take(self) -> None:
         try:
-            arrived = os.read(self._listen, NOTE_MAX - min(len(self._text), NOTE_MAX - 1))
+            self._text += os.read(self._listen, NOTE_MAX - min(len(self._text), NOTE_MAX - 1))
         except BlockingIOError:
-            return 0
-        self._text += arrived
-        return len(arrived)
+            pass
 
     def pump(self) -> list[str]:
         """Returns the lines that have arrived since the last call. What a role writes beyond 8 KB is ignored."""
@@ -86,7 +84,9 @@ class Notes:
 
     def read(self) -> Told:
         """Returns what the role has Told; closes the pipe."""
-        while len(self._text) < NOTE_MAX and self._take():
+        try:
+            self._text += os.read(self._listen, PIPE_MAX)
+        except BlockingIOError:
             pass
         os.close(self._listen)
         lines = self._text.decode(errors="replace").split("\n")

@@ -60,7 +60,7 @@ def start(role: Role, job: Job, registry: int, restart: int = 0, link: Link | No
     """Starts a role of the job; writes the number of its process group to the descriptor `registry`. Raises JobError or
     OSError.
 
-    restart  how often this role has been started before, by itself; its log continues
+    restart  how often this role has been started before, by itself (restarts.py)
     link     the connection with an elastic rank
     """
     log_path = os.path.join(job.log_dir, role.log_name)

@@ -127,16 +127,10 @@ class _Supervisor:
         elif self._echoed == "first" and role.kind == "trainer" and role.index == 0:
             self._echoes.append(Echo(process.log_path, process.log_begin))
 
-    def _start_process(self, role: Role) -> Process:
-        if self._elastic is None:
-            return start(role, self._job, self._registry)
-        link = self._elastic.begins(role)
-        return start(role, self._job, self._registry, self._elastic.restarts_of(role), link)
-
     def _start_again(self, ended: Process) -> None:
         """Starts the role of an ended process again, by itself."""
         try:
-            process = start(ended.role, self._job, self._registry, ended.restart + 1)
+            process = self._start_process(ended.role, ended.restart + 1)
         except (JobError, OSError) as error:
             self._end_unstarted(error, ended.role)
             return
@@ -145,11 +139,15 @@ class _Supervisor:
         self._replaced.append(ended)
         self._ended().register(process.handle, selectors.EVENT_READ, process)
 
+    def _start_process(self, role: Role, restart: int = 0) -> Process:
+        link = self._elastic.begins(role) if self._elastic is not None else None
+        return start(role, self._job, self._registry, restart, link)
+
     def _alive(self) -> list[Process]:
         return [process for process in self._processes if process.outcome is None]
 
     def _watch(self) -> None:
-        while (self._alive() or self._expects_rank() or self._restarts.pending()) and self._stop.signal is None:
+        while (self._alive() or self._restarts.pending() or self._expects_rank()) and self._stop.signal is None:
             if self._deadline is not None:
                 self._restarts.drop()
                 if time.monotonic() > self._deadline:
@@ -160,9 +158,9 @@ class _Supervisor:
                 self._ended().unregister(key.fileobj)
                 self._note_end(key.data)
             self._hear()
-            self._restart_ranks()
             for process in self._alive():
                 say_what_is_back(process)
+            self._restart_ranks()
             for echo in self._echoes:
                 echo.pump()
             self._look_for_stopped()
@@ -177,18 +175,12 @@ class _Supervisor:
         return self._elastic is not None and self._elastic.expects()
 
     def _restart_ranks(self) -> None:
-        """Starts the ranks that are to be restarted; their earlier processes, and the helpers of these, end first."""
-        for role in self._elastic.pump(time.monotonic()) if self._elastic is not None else ():
-            for process in [process for process in self._processes if process.role is role]:
-                self._processes.remove(process)
-                signal_group(process.pid, signal.SIGKILL)
-                process.popen.wait()
-                os.close(process.handle)
-            try:
-                self._start(role)
-            except (JobError, OSError) as error:
-                self._not_started = EXIT_ROLE_FAILED, f"cannot restart {role.name}: {error}   [E-launch-start]"
-                self._deadline = time.monotonic()
+        """Starts the ranks that are to be restarted, after the helpers of their earlier processes have been ended."""
+        due = self._elastic.pump(time.monotonic()) if self._elastic is not None else []
+        for role in due if self._deadline is None else ():
+            ended = next(process for process in self._processes if process.role is role)
+            signal_group(ended.pid, signal.SIGKILL)
+            self._start_again(ended)
 
     def _recovers(self, process: Process, failure: dict[str, Any] | None) -> bool:
         """Returns whether elastic ranks go on after the end of one."""

@@ -44,8 +44,8 @@ def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int
         metavar="N",
         help="with --checkpoint_steps: start a pserver that was killed again by itself, each at most N times; it "
         "continues from its last checkpoint, and trainers send it the steps since then again; of a trainer, see "
-        "--on_trainer_loss (PENSTOCK_MAX_ROLE_RESTART; default: 3). In a job without pservers: restart a rank that fails, each at most N "
-        "times; the others keep their processes and continue with it from the last commit of hvd.elastic (default: 0)",
+        "--on_trainer_loss (PENSTOCK_MAX_ROLE_RESTART; default: 3). In a job without pservers: restart a rank that "
+        "fails; the others keep their processes and continue with it from the last commit of hvd.elastic (default: 0)",
     )
 
 

@@ -25,8 +25,9 @@ from penstock._src.launch.last_checkpoint import LastCheckpoint, can_stop
 from penstock._src.launch.logs import last_lines, say
 from penstock._src.launch.outcome import ENDED, JOB, OWN, REACTED, Failure
 from penstock._src.launch.receipts import read_receipts, table
+from penstock._src.launch.recordings import Recordings
 from penstock._src.launch.restarts import Restarts, say_what_is_back
-from penstock._src.launch.role_process import describe_end, flight_path, is_stopped, name_of, start
+from penstock._src.launch.role_process import describe_end, name_of, start
 from penstock._src.launch.traces import merge
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from penstock._src.launch.blame import Cause
-    from penstock._src.launch.flight import Recording
     from penstock._src.launch.plan import Job, Role
     from penstock._src.launch.role_process import Process
     from penstock._src.launch.stop import Stop
@@ -44,13 +44,10 @@ EXIT_ROLE_FAILED = 1
 EXIT_NOT_STARTED = 2
 GRACE_S = 15.0
 GRACE_ALONE_S = 5.0  # if no other role can have noticed the failure
-STOPPED_LOOK_S = 1.0
-STOPPED_FOR_S = 60.0  # a connection breaks some 13 s after its peer was stopped
 LAST_LINES = 20
 TERM_WAIT_S = 3.0
 FINISH_S = 30.0  # after a failed job, the time to wait for the reports of the other machines
 POLL_S = 0.1
-STOPPED = "is stopped by a signal"
 
 
 class _Supervisor:
@@ -63,7 +60,7 @@ class _Supervisor:
         self._hang_timeout = options.hang_timeout
         self._quiet = options.quiet
         self._trace = options.trace
-        self._recordings: list[Recording] | None = None  # recordings of all roles of this machine at the first failure
+        self._recordings = Recordings(job)
         self._explained = ""  # the sentence derived from the recordings
         self._echoed = "none" if options.quiet else options.console
         self._echoes: list[Echo] = []
@@ -78,7 +75,6 @@ class _Supervisor:
         self._trainers_elsewhere = job.trainers_elsewhere
         self._deadline: float | None = None  # deadline for the end of the other roles
         self._selector: selectors.BaseSelector | None = None
-        self._look_at = 0.0  # when to look next whether roles are stopped
         self._not_started: tuple[int, str] | None = None  # the exit code, if a role could not be started, and why
 
     def run(self) -> int:
@@ -163,7 +159,7 @@ class _Supervisor:
             self._restart_ranks()
             for echo in self._echoes:
                 echo.pump()
-            self._look_for_stopped()
+            self._recordings.look_for_stopped(self._alive())
             for process in [] if self._failures else self._restarts.take_late(self._processes):
                 signal_group(process.pid, signal.SIGKILL)
             self._end_if_hung()
@@ -188,19 +184,10 @@ class _Supervisor:
             return False
         facts = None if failure is None else self._failure_of(self._job.rank, failure)
         if self._elastic.takes(process.role, facts, time.monotonic()):
-            self._recordings = None
+            self._recordings.forget()
             return True
         self._failures.extend(self._elastic.take_lost())
         return False
-
-    def _look_for_stopped(self) -> None:
-        now = time.monotonic()
-        if now < self._look_at:
-            return
-        self._look_at = now + STOPPED_LOOK_S
-        for process in self._alive():
-            if is_stopped(process.pid):
-                process.stopped_at = now
 
     def _end_if_hung(self) -> None:
         progress = [at for at in (process.flight.progress() for process in self._alive()) if at is not None]
@@ -210,38 +197,15 @@ class _Supervisor:
             return
         if now - max(progress) < self._hang_timeout:
             return
-        self._explained = explain_hang(self._record(), now)
+        self._explained = explain_hang(self._recordings.take(self._processes), now)
         self._tell({"event": "hang", "why": f"has made no progress for {now - max(progress):.0f} s"})
         self._deadline = now  # no role can end by itself
-
-    def _record(self) -> list[Recording]:
-        """Returns the recordings of all roles of this machine, as they were at the first call."""
-        if self._recordings is None:
-            self._recordings = [self._recording(process) for process in self._processes]
-        return self._recordings
-
-    def _recording(self, process: Process) -> Recording:
-        state = process.outcome or (STOPPED if is_stopped(process.pid) else "")
-        return process.flight.read(process.role.name, process.role.address, state)
-
-    def _write_recordings(self) -> bool:
-        """Writes the recordings if any role has recorded something."""
-        recordings = [
-            (process, recording) for process, recording in zip(self._processes, self._record()) if recording.events
-        ]
-        now = time.monotonic()
-        for process, recording in recordings:
-            try:
-                recording.write(flight_path(self._job, process.role), now)
-            except OSError as error:
-                say(f"launch: {error}")
-        return bool(recordings)
 
     def _hasten(self, met: bool = True) -> None:
         """Starts the grace period of the other roles at the first call; `met`: whether they can notice the failure."""
         if self._deadline is not None:
             return
-        self._record()
+        self._recordings.take(self._processes)
         usual = GRACE_S if met else GRACE_ALONE_S
         self._deadline = time.monotonic() + (usual if self._grace_s is None else self._grace_s)
 
@@ -257,7 +221,7 @@ class _Supervisor:
         left_out = failed and not by_launcher and self._restarts.leave_out(process, told, self._complete)
         process.failed = (failed or by_launcher) and not left_out
         if process.failed and not self._failures:
-            self._record()
+            self._recordings.take(self._processes)
         kind = REACTED if told.reacted else ENDED if by_launcher else OWN
         met = told.met or told.reacted or process.flight.met()
         event: dict[str, Any] = {"event": "end", "kind": process.role.kind, "failure": None}
@@ -271,7 +235,7 @@ class _Supervisor:
                 "role": process.role.name,
                 "outcome": process.outcome,
                 "note": told.note,
-                "stopped": self._was_stopped(process),
+                "stopped": self._recordings.was_stopped(process, self._processes),
                 "met": met,
             }
         if not by_launcher and self._recovers(process, event["failure"]):
@@ -283,13 +247,6 @@ class _Supervisor:
             # Where roles are restarted, the others wait for this one.
             self._hasten(met and not self._restarts.concerns(process))
         self._end_servers_in_time()
-
-    def _was_stopped(self, process: Process) -> bool:
-        """Returns whether a signal had stopped the role shortly before the first failure."""
-        state = next((one.state for one in self._record() if one.role == process.role.name), "")
-        return state == STOPPED or (
-            process.stopped_at is not None and time.monotonic() - process.stopped_at < STOPPED_FOR_S
-        )
 
     def _end_servers_in_time(self) -> None:
         """Pservers end by themselves once every trainer has completed. Ends a pserver that does not, and reports it."""
@@ -424,12 +381,12 @@ class _Supervisor:
 
     def _explain(self, cause: Cause) -> None:
         """Prints the cause as the last line, with what the recordings of this machine's roles add to it."""
-        if self._write_recordings():
+        if self._recordings.write(self._processes):
             say(f"  the last events of each role are in {os.path.join(self._job.log_dir, 'flight.*.jsonl')}")
         sentence = cause.sentence or (self._explained if cause.failure.who == JOB else "")
         if not sentence and cause.role:
             sentence = (
-                explain_failure(self._record(), cause.role, cause.words)
+                explain_failure(self._recordings.take(self._processes), cause.role, cause.words)
                 or f"{cause.role}{self._where(cause.failure.node)} {cause.words}"
             )
         if sentence:

@@ -16,26 +16,38 @@ int Session::trainer() const {
   return trainer_;
 }
 
-// A server that updates nothing names no step.
+// A server that updates nothing names no step. Others differ by at most one, unless one has lost its last
+// steps.
 bool Session::Join() {
   if (steps_.joined()) return true;
   const std::lock_guard lock(mutex_);
-  std::optional<std::uint64_t> step;
+  if (links_.empty()) return true;  // the program uses no server
+  using Named = std::pair<std::uint64_t, const Link*>;
+  std::optional<Named> lowest, highest;
   for (const auto& [address, link] : links_) {
     const std::optional<std::uint64_t> named = link->named_step();
     if (!named) return false;
     if (*named == protocol::kAnyStep) continue;
-    const bool lowest = options_.joins == Joins::kAtLowest;
-    step = !step ? *named : lowest ? std::min(*step, *named) : std::max(*step, *named);
+    if (!lowest || *named < lowest->first) lowest = Named{*named, link.get()};
+    if (!highest || *named > highest->first) highest = Named{*named, link.get()};
   }
-  if (links_.empty()) return true;  // the program uses no server
-  steps_.Join(step.value_or(0));
+  const bool repeats = options_.joins == Joins::kAtLowest;
+  if (lowest && repeats && highest->first > lowest->first + 1) {
+    Fail(FailedPrecondition("E-resume-step", "pserver ", highest->second->address(), " has had ",
+                            highest->first, " steps of trainer ", trainer_, ", pserver ",
+                            lowest->second->address(), " has had ", lowest->first,
+                            "; the process that sent those in between has died")
+             .With("restart the job from its last checkpoint"),
+         false);
+    return false;
+  }
+  const std::uint64_t step = !lowest ? 0 : repeats ? lowest->first : highest->first;
+  steps_.Join(step);
   for (const auto& [address, link] : links_) link->Joined();
-  if (step.value_or(0) > 0)
-    options_.report(
-        StrCat("this trainer takes the place of one that has died, and begins with step ", *step));
-  if (options_.observer != nullptr) options_.observer->SetSteps(this->step());
-  if (options_.on_joined) options_.on_joined(this->step());
+  if (step > 0)
+    options_.report(StrCat("this trainer takes the place of one that has died, and begins with step ", step));
+  if (options_.observer != nullptr) options_.observer->SetSteps(step);
+  if (options_.on_joined) options_.on_joined(step);
   return true;
 }
 

@@ -13,6 +13,11 @@ void StepTracker::Join(std::uint64_t step) {
   joined_.store(true, std::memory_order_release);
 }
 
+std::uint64_t StepTracker::joined_at() const {
+  const std::lock_guard lock(mutex_);
+  return joined_at_;
+}
+
 bool StepTracker::TakeFirstStep(std::uint64_t first_step) {
   const std::lock_guard lock(mutex_);
   if (!first_step_) first_step_ = first_step;

@@ -38,6 +38,7 @@ class StepTracker {
   void AwaitJoin() { joined_.store(false, std::memory_order_release); }
   void Join(std::uint64_t step);
   bool joined() const { return joined_.load(std::memory_order_acquire); }
+  std::uint64_t joined_at() const;  // this process has sent nothing of the steps below
   // The job's complete steps before this start of it, as the servers say. Returns false if an earlier server
   // has said otherwise.
   bool TakeFirstStep(std::uint64_t first_step);

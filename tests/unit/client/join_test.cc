@@ -67,6 +67,18 @@ TEST(Join, ItRepeatsTheLeastStepThatAServerNames) {
   EXPECT_TRUE(trainer.session().status().ok());
 }
 
+TEST(Join, AServerThatHasLostStepsOfADeadProcessIsAnError) {
+  Joining trainer(Joins::kAtLowest);
+  trainer.Welcome(0, 9);
+  trainer.Welcome(1, 7);
+  EXPECT_FALSE(trainer.session().Join());
+  EXPECT_EQ(trainer.session().status().id(), "E-resume-step");
+  EXPECT_EQ(
+      trainer.session().status().message(),
+      "pserver server10:1 has had 9 steps of trainer 0, pserver server11:1 has had 7; the process that sent "
+      "those in between has died");
+}
+
 TEST(Join, AServerThatUpdatesNothingNamesNoStep) {
   Joining trainer(Joins::kAtLowest);
   trainer.Welcome(0, protocol::kAnyStep);

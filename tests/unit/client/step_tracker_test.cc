@@ -55,6 +55,20 @@ TEST(StepTracker, AllServersNameTheSameFirstStep) {
   EXPECT_FALSE(steps.first_step_awaited());
 }
 
+TEST(StepTracker, AProcessBeginsWithTheStepThatItJoins) {
+  StepTracker steps;
+  EXPECT_TRUE(steps.joined());
+  steps.AwaitJoin();
+  EXPECT_TRUE(steps.TakeFirstStep(5));
+  EXPECT_EQ(steps.first_step(), std::nullopt);
+  EXPECT_TRUE(steps.first_step_awaited());
+  steps.Join(3);
+  EXPECT_TRUE(steps.joined());
+  EXPECT_EQ(steps.step(), 3U);
+  EXPECT_EQ(steps.joined_at(), 3U);
+  EXPECT_EQ(steps.first_step(), 8U);
+}
+
 TEST(StepTracker, InitialValuesPrecedeAnyStep) {
   StepTracker steps;
   steps.Begin(Work::kFirstValues);

@@ -98,7 +98,8 @@ def _value(source: Source) -> Any:
 def load(source: str, name: str) -> Any:
     """Imports a module, and returns its `name`."""
     module = importlib.import_module(source)
-    _publish()
+    if source not in _published:
+        _publish()
     return getattr(module, name)
 
 

@@ -184,8 +184,7 @@ Status Checkpoints::ReadLife(const Reader& reader, const roles::ServedParam& tab
   if (reader.Find(life) == nullptr || reader.Find(clock) == nullptr) return OkStatus();
   table::LifeCopy& copy = lives_[table.param.name];
   PENSTOCK_ASSIGN_OR_RETURN(copy.headers, ReadOwnRows(reader, life));
-  PENSTOCK_ASSIGN_OR_RETURN(const Variable time, reader.ReadWhole(clock));
-  copy.clock = *time.If<Tensor>();
+  PENSTOCK_ASSIGN_OR_RETURN(copy.clock, ReadHistory(reader, clock));
   restored_.insert({life, clock});
   return OkStatus();
 }
@@ -239,7 +238,7 @@ Status Checkpoints::RestoreHistories(const Reader& reader, Scope& scope) {
 Result<Tensor> Checkpoints::ReadHistory(const Reader& reader, const std::string& name) const {
   const checkpoint::Whole& whole = *reader.Find(name);
   Reader::Need need{
-      .name = name, .whole = name, .type = whole.type, .shape = whole.shape, .own_part = OwnPart(reader)};
+      .name = name, .whole = name, .type = whole.type, .shape = whole.shape, .own_part = own_part_};
   for (const checkpoint::Whole::Piece& piece : whole.pieces) {
     if (static_cast<int>(piece.part) == need.own_part) need.shape = piece.shape;
   }

@@ -200,13 +200,12 @@ TEST(RowLife, RowsOfAFileHaveTheirTime) {
   RowTable table = RowTable::Make({10, 1}, {{"t", &variable}}, Layout::kRows,
                                   ParseRowPolicy("entry count 2, evict unseen 2").value())
                        .value();
-  const Subtract rule;
-  const std::vector<std::size_t> columns = {0};
+  table.UseRule(std::make_shared<Subtract>(), {0});
   SelectedRows gradient{.rows = {4}, .value = Tensor(DType::kFp32, {1, 1})};
   for (int step = 0; step < 4; ++step) {
     gradient.value.Data<float>()[0] = 1;
     SelectedRows* const pointer = &gradient;
-    table.Update({.gradients = {&pointer, 1}, .rule = rule, .columns = columns});
+    table.Update({.gradients = {&pointer, 1}});
   }
   float values[2];
   table.Read(std::vector<std::int64_t>{4, 5}, -1, reinterpret_cast<std::byte*>(values));

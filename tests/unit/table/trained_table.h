@@ -66,9 +66,8 @@ class Trained {
       std::fill_n(gradients[i].value.Data<float>(), gradients[i].value.count(), 1.0f);
       pointers.push_back(&gradients[i]);
     }
-    const std::vector<std::size_t> columns = {0};
     if (layout_ == Layout::kRows) {
-      table_->Update({.gradients = pointers, .rule = rule_, .columns = columns});
+      table_->Update({.gradients = pointers});
       return;
     }
     table_->Admit(pointers);
@@ -103,15 +102,16 @@ class Trained {
 
  private:
   std::optional<RowTable> Make() {
-    return RowTable::Make({1000, width_}, {{"t", &variable_}}, layout_, ParseRowPolicy(policy_).value())
-        .value();
+    RowTable table =
+        RowTable::Make({1000, width_}, {{"t", &variable_}}, layout_, ParseRowPolicy(policy_).value()).value();
+    if (layout_ == Layout::kRows) table.UseRule(std::make_shared<Subtract>(), {0});
+    return table;
   }
 
   const std::string policy_;
   const Layout layout_;
   const Dim width_;
   Variable variable_;
-  Subtract rule_;
   std::optional<RowTable> table_;
 };
 

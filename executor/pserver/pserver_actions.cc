@@ -91,7 +91,7 @@ void Pserver::Start(const RunAction& run) {
     const Status status = store_->Run(run, blocks_);
     trace_.Ran(run, begin);
     notes_.Ran(run);
-    if (run.param >= 0) {
+    if (run.param >= 0 && store_->HasRowPolicy(run.param)) {
       notes_.Rows(run.param, store_->RowCountsOf(run.param));
       if (store_->BeginSweep(run.param)) SweepRows(run.param);
     }

@@ -17,6 +17,8 @@ DIFFERENT = {
     "framework.Program.to_string": "throw_on_error may be left out",
     "layer_helper.LayerHelper.append_op": "what Fluid hands on as *args is spelled out",
     "communicator.Communicator": "no default dict that all instances share",
+    "input.embedding": "may be told which rows pservers keep",
+    "layers.embedding": "may be told which rows pservers keep",
     "layers.sign": "takes a name, as its kin do",
     "regularizer.WeightDecayRegularizer": "the kinds share their constructor",
     "transpiler.collective.LocalSGD": "k_steps and adaptive are asked for",

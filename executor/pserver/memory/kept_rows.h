@@ -1,7 +1,7 @@
 // Rows of a table as they were before an update, for a trainer that repeats the step of that version.
 //
 //   KeptRows kept(ids, table, row_bytes);          // before the update
-//   kept.Replace(ids, padding, rows.raw());        // rows read after it become those of the version before
+//   kept.Replace(ids, padding, rows);              // rows read after it become those of the version before
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ FAMILIES = [
         "plan",
         "Transpiling and plans",
         "Errors of `transpile()`, of the plan and of its passes.",
-        "plan pass contract cost compression policy uneven job case hyperparameter average recompute round",
+        "plan pass contract cost compression policy row uneven job case hyperparameter average recompute round",
     ),
     (
         "check",

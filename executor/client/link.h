@@ -247,6 +247,7 @@ class Link final : public ConnectionHandler {
   Status Take(const protocol::Reply& reply, std::uint64_t contract);
   Status On(const protocol::Welcome& welcome);
   Status CheckStep(std::uint64_t named) const;
+  Status CheckLacks(const protocol::WelcomeBody& welcome) const;
   Status On(const protocol::Pushed& pushed);
   Status On(const protocol::StepEnded& ended);
   Status On(const protocol::StepCounted& counted);

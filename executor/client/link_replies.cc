@@ -75,6 +75,18 @@ Status Link::CheckStep(std::uint64_t named) const {
       .With("restart the job; a trainer returns where its startup program receives from every pserver");
 }
 
+// Whether this trainer has what a server lacks that was started again. The steps before this trainer's own
+// were sent by a process that is gone, with what it kept.
+Status Link::CheckLacks(const protocol::WelcomeBody& welcome) const {
+  const std::uint64_t joined_at = environment_.steps.joined_at();
+  if (incarnation_ == 0 || welcome.incarnation <= incarnation_ || welcome.version >= joined_at)
+    return OkStatus();
+  return FailedPrecondition("E-resume-step", "pserver ", address_, " was started again with ",
+                            welcome.version, " steps, and trainer ", sender_.trainer,
+                            ", which was started again too, has only ", "those from step ", joined_at, " on")
+      .With("restart the job from its last checkpoint: --max_restart N does");
+}
+
 Status Link::On(const protocol::Welcome& welcome) {
   // The answer to a hello from before the step was known.
   if (tells_step_ && welcome.steps_ended < environment_.steps.step()) return OkStatus();
@@ -89,6 +101,7 @@ Status Link::On(const protocol::Welcome& welcome) {
   if (LogsDetail(1))
     Log(LogSeverity::kInfo, StrCat("pserver ", address_, " has welcomed trainer ", sender_.trainer));
   const protocol::WelcomeBody& cut = welcome.body;
+  PENSTOCK_RETURN_IF_ERROR(CheckLacks(cut));
   const bool sane = cut.part_bytes > 0 && cut.part_bytes <= kMaxBodyBytes && cut.window > 0 &&
                     cut.chunk_rows.size() >= contract_.variable_count() &&
                     std::none_of(cut.chunk_rows.begin(), cut.chunk_rows.end(),

@@ -12,21 +12,33 @@ using client::Joins;
 // A session of two servers, which answer as the test says.
 class Joining {
  public:
-  explicit Joining(Joins joins) : session_(transport_, {.job = "job", .joins = joins}) {
+  explicit Joining(Joins joins)
+      : session_(transport_, {.job = "job", .reconnect_deadline = std::chrono::seconds(60), .joins = joins}) {
     EXPECT_TRUE(session_.Attach(job_.TrainerStartup(0)).ok());
   }
 
-  void Welcome(std::size_t server, std::uint64_t steps_ended) {
+  void Welcome(std::size_t server, std::uint64_t steps_ended) { Welcome(server, server, steps_ended, 1, 0); }
+  // The connection with the server has broken; it was started again, and has so many steps.
+  void ComesBack(std::size_t server, std::uint64_t version) {
+    const std::shared_ptr<Sink> broken = transport_.sinks[server];
+    broken->handler.OnClosed(broken, OkStatus());
+    session_.Tick();
+    Welcome(server, transport_.sinks.size() - 1, version, 2, version);
+  }
+  void Welcome(std::size_t server, std::size_t connection, std::uint64_t steps_ended,
+               std::uint64_t incarnation, std::uint64_t version) {
     const protocol::TrainerContracts facts = protocol::ReadTrainer(job_.TrainerStartup(0)).value();
     const std::uint64_t contract = facts.contracts.at(job_.servers[server]).Hash();
     transport_.Deliver(
-        server,
-        protocol::Encode(
-            {.contract = contract, .incarnation = 1},
-            protocol::Welcome{
-                .steps_ended = steps_ended,
-                .first_step = 10,
-                .body = {.part_bytes = 1000, .window = 2, .chunk_rows = std::vector<std::uint64_t>(2, 2)}}));
+        connection,
+        protocol::Encode({.contract = contract, .incarnation = 1},
+                         protocol::Welcome{.steps_ended = steps_ended,
+                                           .first_step = 10,
+                                           .body = {.part_bytes = 1000,
+                                                    .window = 2,
+                                                    .chunk_rows = std::vector<std::uint64_t>(2, 2),
+                                                    .incarnation = incarnation,
+                                                    .version = version}}));
   }
   // The step in the last hello to the server; nullopt: its last message is another one.
   std::optional<std::uint64_t> Told(std::size_t server) {
@@ -77,6 +89,17 @@ TEST(Join, AServerThatHasLostStepsOfADeadProcessIsAnError) {
       trainer.session().status().message(),
       "pserver server10:1 has had 9 steps of trainer 0, pserver server11:1 has had 7; the process that sent "
       "those in between has died");
+}
+
+TEST(Join, AServerThatIsStartedAgainMayLackOnlyStepsOfThisProcess) {
+  for (const std::uint64_t version : {7, 8}) {
+    Joining trainer(Joins::kAtLowest);
+    trainer.Welcome(0, 8);
+    trainer.Welcome(1, 8);
+    EXPECT_TRUE(trainer.session().Join());
+    trainer.ComesBack(0, version);
+    EXPECT_EQ(trainer.session().status().id(), version < 8 ? "E-resume-step" : "") << version;
+  }
 }
 
 TEST(Join, AServerThatUpdatesNothingNamesNoStep) {

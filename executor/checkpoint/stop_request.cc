@@ -22,6 +22,7 @@ std::optional<std::string> TextOf(Disk& disk, const std::string& path, const std
 bool StopRequest::Asked() const { return TextOf(*disk_, folder_ + "/request", run_).has_value(); }
 
 Status StopRequest::Answer(std::uint64_t step) {
+  if (AnswerOf(server_).value_or(0) > step) return OkStatus();
   return ReplaceFile(*disk_, StrCat(folder_, "/", PartName(server_, servers_)),
                      StrCat(run_, "\n", step, "\n"));
 }

@@ -29,7 +29,8 @@ class StopRequest {
       : disk_(&disk), folder_(folder + "/stop"), run_(std::move(run)), server_(server), servers_(servers) {}
 
   bool Asked() const;
-  Status Answer(std::uint64_t step);  // E-file-write
+  // E-file-write. A higher answer remains: this server was started again, and the others may have read it.
+  Status Answer(std::uint64_t step);
   std::optional<std::uint64_t> LastStep() const;
 
  private:

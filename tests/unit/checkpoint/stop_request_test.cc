@@ -28,6 +28,17 @@ TEST(StopRequest, TheHighestAnswerIsTheLastStep) {
   EXPECT_EQ(second.LastStep(), 13U);
 }
 
+TEST(StopRequest, AServerThatWasStartedAgainKeepsAHigherAnswer) {
+  FaultyDisk disk;
+  ASSERT_TRUE(disk.MakeFolder("ckpt/stop").ok());
+  StopRequest stop(disk, "ckpt", "job.0.0", 0, 1);
+  ASSERT_TRUE(stop.Answer(9).ok());
+  ASSERT_TRUE(stop.Answer(5).ok());
+  EXPECT_EQ(stop.LastStep(), 9U);
+  ASSERT_TRUE(stop.Answer(12).ok());
+  EXPECT_EQ(stop.LastStep(), 12U);
+}
+
 TEST(StopRequest, FilesOfAnotherRunAreIgnored) {
   FaultyDisk disk;
   StopRequest stop(disk, "ckpt", "job.1.0", 0, 2);

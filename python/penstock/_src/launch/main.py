@@ -74,7 +74,7 @@ def _supervise(plan: Plan, options: Namespace, registry: int, unblock: Callable[
         if attempt > 0:
             say(f"launch: starting the job again, attempt {attempt} of {options.max_restart}")
         code = _run_once(plan, options, stop, registry, attempt)
-        if code != EXIT_ROLE_FAILED:
+        if code != EXIT_ROLE_FAILED or stop.asked:
             return code
     return code
 

@@ -2,7 +2,7 @@
 // number of pservers, with other slices in other places.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const Reader reader, Reader::Make(disk, found));
-//   reader.Find("w")->shape                                       // [13, 8], over all pservers
+//   reader.Find("w")->shape;                                      // [13, 8], over all pservers
 //   reader.ReadRows({.whole = "w", .row_begin = 7, .type = DType::kFp32, .shape = {6, 8}});
 //   reader.ReadTable("t", -1, [](std::int64_t id) { return id % 2 == 0; });
 //

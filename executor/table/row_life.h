@@ -2,8 +2,8 @@
 //
 //   RowLife life(policy, row_bytes);
 //   life.Admit(shard, gradients, version, reset);      // before the update that makes this version
-//   life.Touch(row.header, version, is_new);           // for each row of the update, once
-//   life.EndUpdate(version);
+//   life.Touch(*row.header, version);                  // for each row of the update, once
+//   life.EndUpdate(shard, version, moved);
 //   while (life.Sweep(shard, moved)) ...               // at any time between updates and reads
 //
 // Eviction has two parts. By its rules a row is gone from a certain version on (IsGone): reads and updates

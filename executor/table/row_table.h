@@ -14,6 +14,9 @@
 // as its last update left it, and gets what it missed (RowRule::CatchUp) before its next update, and in what
 // Read, copies and Publish return. Only Update changes stored rows.
 //
+//   PENSTOCK_ASSIGN_OR_RETURN(
+//       RowTable table,
+//       RowTable::Make({2001, 32}, {{"t", t}, {"t_moment", moment}}, RowTable::Layout::kRows));
 //   table.UseRule(rule, {0, 1});                // the table and its state, in the rule's order
 //   table.Update({.gradients = gradients, .rate = rate});
 //

@@ -5,7 +5,7 @@
 //   const std::shared_ptr<const RowRule> rule = RowRuleOf(def, op, DType::kFp32);   // null: by columns only
 //   std::unique_ptr<StepHistory> history = rule->MakeHistory();   // null: other rows do not change
 //   const RowStep step = {.columns = offsets, .width = 16, .rate = rate, .whole = powers};
-//   rule->CatchUp(step, *history, 7, rows[0]); // a row with the first 7 steps gets those up to now
+//   rule->CatchUp(step, *history, 7, row);     // a row with the first 7 steps gets those up to now
 //   rule->Update(step, rows);                  // in parts, each row once
 //   history->Add(rule->NumberOf(step));        // at the end of the step
 //   rule->Advance(step);

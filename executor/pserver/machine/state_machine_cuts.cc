@@ -19,8 +19,8 @@ void StateMachine::CutIfDue(ChunkId at, bool all_are_there, Actions& out) {
   if (const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.low_version())) CutTheRest(*step, out);
 }
 
-// All chunks have the step's version, and the learning-rate block has not run for the next step. What no update
-// changes is copied with the last chunk.
+// All chunks have the step's version, and the learning-rate block has not run for the next step. What no
+// update changes is copied with the last chunk.
 void StateMachine::CutTheRest(std::uint64_t step, Actions& out) {
   Cut({-1, 0}, step, out);
   for (const ChunkId& held : ledger_.AllChunks()) {

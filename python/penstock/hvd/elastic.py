@@ -36,10 +36,9 @@ from penstock._src.names import facade
 
 if facade.TYPE_CHECKING:
     from penstock._penstock import PeerError as HorovodInternalError
-    from penstock._src.hvd.elastic import HostsUpdatedInterrupt as HostsUpdatedInterrupt, run as run
-    from penstock._src.hvd.elastic_sampler import ElasticSampler as ElasticSampler
-    from penstock._src.hvd.elastic_state import ObjectState as ObjectState, ProgramState as ProgramState
-    from penstock._src.hvd.elastic_state import State as State
+    from penstock._src.hvd.elastic import HostsUpdatedInterrupt, run
+    from penstock._src.hvd.elastic_sampler import ElasticSampler
+    from penstock._src.hvd.elastic_state import ObjectState, ProgramState, State
 
 __all__ = [
     'ElasticSampler', 'HorovodInternalError', 'HostsUpdatedInterrupt', 'ObjectState', 'ProgramState', 'State', 'run',

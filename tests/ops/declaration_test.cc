@@ -154,7 +154,9 @@ class FluidSchema : public testing::Test {
         {"BOOLEAN", AttrKind::kBool}, {"BOOLEANS", AttrKind::kBools}, {"BLOCK", AttrKind::kBlock},
         {"LONG", AttrKind::kLong},    {"BLOCKS", AttrKind::kBlocks},  {"LONGS", AttrKind::kLongs}};
     // Attributes that Fluid's op does not have.
-    static const std::map<std::string, std::string> kOursAlone = {{"listen_and_serv", "start_values"}};
+    static const std::map<std::string, std::string> kOursAlone = {{"listen_and_serv", "start_values"},
+                                                                  {"lookup_table", "row_policy"},
+                                                                  {"lookup_table_v2", "row_policy"}};
     std::set<std::string> theirs, ours;
     for (const AttrDef& attr : attrs) ours.insert(attr.name);
     if (const auto own = kOursAlone.find(op); own != kOursAlone.end()) theirs.insert(own->second);

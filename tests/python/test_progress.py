@@ -51,7 +51,7 @@ def test_invalid_intervals_are_refused(tmp_path, seconds, code, message):
 
 
 def test_a_non_scalar_variable_is_refused(tmp_path):
-    result = run(tmp_path, sys.executable, "-c", "import penstock.fluid", PENSTOCK_PROGRESS="often")
+    result = run(tmp_path, sys.executable, "-c", "from penstock.fluid import Executor", PENSTOCK_PROGRESS="often")
     assert result.returncode == 1
     assert 'PENSTOCK_PROGRESS is "often"; it takes a number from 0 to 1e+06' in result.stderr
 

@@ -72,9 +72,10 @@ def _getattr_of(module: ModuleType, known: Mapping[str, Source]) -> Callable[[st
             value = vars(module)[name] = _value(known[name])
             return value
         path = module.__name__
-        if path.startswith((_LAYERS + ".", "penstock.fluid.contrib.layers")) and not name.startswith("__"):
+        contrib = path == "penstock.fluid.contrib.layers"
+        if (contrib or path.startswith(_LAYERS + ".")) and not name.startswith("__"):
             layers = importlib.import_module(_LAYERS)
-            if name in names_of(_LAYERS) or name in vars(layers):
+            if contrib or name in names_of(_LAYERS) or name in vars(layers):
                 return getattr(layers, name)
         message = f"{path} has no {name}"
         if not name.startswith("_"):

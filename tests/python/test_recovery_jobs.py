@@ -13,7 +13,8 @@ STEPS = 10
 
 # Trains sys.argv[1] steps and saves what it has in sys.argv[2]. KILLS, "step:server,...": trainer 0 kills that pserver
 # before that step of its own, once it has its part of the last checkpoint that is due. SHARDED: the table is sharded by
-# id. CLIPS: by the norm over all gradients. UNEVEN: trainer 1 takes four steps less.
+# id. CLIPS: by the norm over all gradients. UNEVEN: trainer 1 takes four steps less. DIES_AT: its first process kills
+# itself before that step.
 SCRIPT = """
     import os, signal, sys, time
     import penstock
@@ -59,6 +60,8 @@ SCRIPT = """
     exe.run(fluid.default_startup_program())
     longest = 0.0
     for step in range(penstock.resume_step(), steps - (4 if 'UNEVEN' in os.environ and index == 1 else 0)):
+        if index == 1 and str(step) == os.environ.get('DIES_AT') and os.environ['PENSTOCK_ROLE_RESTART_COUNT'] == '0':
+            os.kill(os.getpid(), signal.SIGKILL)
         for server in kills.get(step, []) if index == 0 else []:
             start = starts[server] = starts.get(server, -1) + 1
             name, end = f'pserver.{server}.0.{start}', time.monotonic() + 60
@@ -147,6 +150,15 @@ def test_killed_pservers_come_back_with_the_bytes_of_a_job_without_it(undisturbe
         assert line.endswith("; no other process stepped back")
     # In the logs of both trainers, of which the launcher shows one.
     assert said.count("was started again, and is connected after") == 3 * len(restored)
+
+
+def test_a_trainer_comes_back_to_a_pserver_that_came_back(undisturbed):
+    folder, environment, saved, held = undisturbed
+    code, said = launch(folder, "both", KILLS="5:1", DIES_AT="7", **environment)
+    assert code == 0, said
+    assert contents(folder, "both") == saved
+    assert values_of(folder, "both", 8) == held
+    assert len(re.findall(r"launch: (?:pserver|trainer) 1 \(pid \d+\) is back", said)) == 2, said
 
 
 def test_a_full_log_brings_a_checkpoint_ahead_of_the_interval(tmp_path):

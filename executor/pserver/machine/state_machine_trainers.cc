@@ -63,11 +63,11 @@ bool StateMachine::HasAllInitial(ChunkId at, Actions& out) {
 }
 
 // A checkpoint does not say which trainers had completed. One that is at an earlier step had, and says so
-// again.
+// again. A new process of a trainer says 0: it does not know its step yet.
 void StateMachine::Joined(int trainer, std::uint64_t step) {
   TrainerAccount& account = ledger_.trainer(trainer);
   account.step_at_hello = step;
-  if (ledger_.config().restarted && step < ledger_.config().first_version)
+  if (ledger_.config().restarted && step > 0 && step < ledger_.config().first_version)
     account.steps_ended = account.steps_begun = step;
 }
 

@@ -131,6 +131,25 @@ TEST(StartedAgain, ATrainerThatHadCompletedBeforeTheCheckpointCountsAsZeros) {
   EXPECT_EQ(d.Complete(1), "left t1 s3; merge t1 c0 s5 zeros");
 }
 
+TEST(StartedAgain, ANewProcessOfATrainerContinuesWithTheStepThatIsNotThere) {
+  pserver::MachineConfig config = Recovering(2, 5);
+  config.trainer_loss = pserver::TrainerLoss::kWait;
+  Driver d(config);
+  d.machine.Joined(0, 6);
+  d.machine.Joined(1, 6);
+  for (int chunk = 0; chunk < 2; ++chunk) {
+    for (int t = 0; t < 2; ++t) {
+      d.Push(t, 5, chunk);
+      d.Merged(chunk);
+    }
+    d.Ran(chunk);
+  }
+  for (int t = 0; t < 2; ++t) d.EndStep(t, 5);
+  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.Return(1, out); }), "");
+  d.machine.Joined(1, 0);  // it does not know its step yet
+  EXPECT_EQ(d.machine.continues_at(1), 6U);
+}
+
 TEST(StartedAgain, InitialValuesAreInTheCheckpoint) {
   Driver d(Recovering(1, 5));
   EXPECT_EQ(d.PushInitial(0), "pushed t0");

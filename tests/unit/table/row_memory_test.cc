@@ -81,6 +81,13 @@ TEST(RowBudget, RowsOfTheLastStepStay) {
   EXPECT_EQ(trained.Published().size(), 1u) << "rows of one step go together";
 }
 
+// AddressSanitizer does not give back what is freed, to find uses of it.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kKeepsFreedMemory = true;
+#else
+constexpr bool kKeepsFreedMemory = false;
+#endif
+
 std::size_t ResidentBytes() {
 #ifdef __GLIBC__
   malloc_trim(0);  // gradients that were freed are not the table's
@@ -118,11 +125,12 @@ TEST_P(RowMemory, FallsByTwoFifthsWhenHalfOfTheRowsAreEvicted) {
     trained.SweepAll();
   }
   EXPECT_EQ(trained.table().row_count(), kRows / 2);
+  EXPECT_EQ(trained.Read(2), Initial(2) - 2);
+  EXPECT_EQ(trained.Read(3), Initial(3));
+  if (kKeepsFreedMemory) return;
   const std::size_t half = ResidentBytes() - before;
   EXPECT_GE(full, std::size_t{kRows} * 64) << "the rows were in memory";
   EXPECT_LE(static_cast<double>(half), 0.6 * static_cast<double>(full));
-  EXPECT_EQ(trained.Read(2), Initial(2) - 2);
-  EXPECT_EQ(trained.Read(3), Initial(3));
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, RowMemory, testing::Values(Layout::kRows, Layout::kColumns));

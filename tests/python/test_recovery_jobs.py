@@ -65,7 +65,8 @@ SCRIPT = """
         for server in kills.get(step, []) if index == 0 else []:
             start = starts[server] = starts.get(server, -1) + 1
             name, end = f'pserver.{server}.0.{start}', time.monotonic() + 60
-            last = step // every * every
+            last, died = step // every * every, int(os.environ.get('DIES_AT', steps))
+            last = died if last < died < step else last  # pservers save what a new process does not have
             part = f'{os.environ["PENSTOCK_CHECKPOINT_DIR"]}/step-{last}/part-{server}-of-2.json'
             while not os.path.exists(name) or (last > 0 and not os.path.exists(part)):
                 assert time.monotonic() < end, (name, part)
@@ -152,12 +153,14 @@ def test_killed_pservers_come_back_with_the_bytes_of_a_job_without_it(undisturbe
     assert said.count("was started again, and is connected after") == 3 * len(restored)
 
 
-def test_a_trainer_comes_back_to_a_pserver_that_came_back(undisturbed):
+@pytest.mark.parametrize(("kills", "dies_at", "restored"), [("5:1", "7", 4), ("7:1", "5", 5)])
+def test_a_trainer_and_a_pserver_come_back(undisturbed, kills, dies_at, restored):
     folder, environment, saved, held = undisturbed
-    code, said = launch(folder, "both", KILLS="5:1", DIES_AT="7", **environment)
+    code, said = launch(folder, "both" + dies_at, KILLS=kills, DIES_AT=dies_at, **environment)
     assert code == 0, said
-    assert contents(folder, "both") == saved
-    assert values_of(folder, "both", 8) == held
+    assert contents(folder, "both" + dies_at) == saved
+    assert values_of(folder, "both" + dies_at, 8) == held
+    assert f"it continued from its checkpoint of step {restored}" in said
     assert len(re.findall(r"launch: (?:pserver|trainer) 1 \(pid \d+\) is back", said)) == 2, said
 
 

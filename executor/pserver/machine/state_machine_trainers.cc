@@ -122,6 +122,8 @@ void StateMachine::Return(int trainer, Actions& out) {
   ForgetRequests(trainer);
   from.lost = false;
   from.steps_ended = from.kept_below = step;
+  // The earlier process took along what it had kept for this server, which needs it to be started again.
+  if (ledger_.config().recovers) PlanCut(step, out);
   if (trainer_loss() != TrainerLoss::kShrink) return;
   from.kept_below = 0;
   from.absent_below = step;

@@ -145,7 +145,9 @@ TEST(StartedAgain, ANewProcessOfATrainerContinuesWithTheStepThatIsNotThere) {
     d.Ran(chunk);
   }
   for (int t = 0; t < 2; ++t) d.EndStep(t, 5);
-  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.Return(1, out); }), "");
+  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.Return(1, out); }),
+            "cut p0 c0 s6; cut p0 c1 s6; cut lr s6")
+      << "nobody has the steps below any more";
   d.machine.Joined(1, 0);  // it does not know its step yet
   EXPECT_EQ(d.machine.continues_at(1), 6U);
 }

@@ -90,11 +90,8 @@ bool DurableLog::Acknowledged(ChunkAt at, const protocol::Push& push) {
 }
 
 bool DurableLog::AcknowledgedInitial(ChunkAt at, const protocol::Push& push, std::uint64_t until) {
-  for (const Initial& known : initial_) {
-    if (known.at.slot == at.slot && known.at.chunk == at.chunk && known.part == push.part) return false;
-  }
-  initial_.push_back({.at = at, .part = push.part, .bytes = push.bytes, .until = until});
-  return true;
+  const InitialAt key{.slot = at.slot, .chunk = at.chunk, .part = push.part};
+  return initial_.try_emplace(key, Initial{.bytes = push.bytes, .until = until}).second;
 }
 
 void DurableLog::Ended(std::uint64_t step, std::vector<std::uint32_t> slots) {
@@ -128,7 +125,7 @@ void DurableLog::Release(std::uint64_t version) {
     }
   }
   while (!ends_.empty() && ends_.front().step < version) ends_.pop_front();
-  std::erase_if(initial_, [&](const Initial& initial) { return initial.until <= version; });
+  std::erase_if(initial_, [&](const auto& entry) { return entry.second.until <= version; });
 }
 
 void DurableLog::Rewind() {

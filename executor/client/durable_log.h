@@ -11,6 +11,7 @@
 // a release visits every chunk. Not thread-safe.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -40,9 +41,11 @@ class DurableLog {
     std::shared_ptr<std::byte[]> copy;  // null: the bytes are still the sender's
     bool awaited = false;               // nobody has acknowledged it yet
   };
+  struct InitialAt {
+    std::uint32_t slot = 0, chunk = 0, part = 0;
+    auto operator<=>(const InitialAt&) const = default;
+  };
   struct Initial {
-    ChunkAt at;
-    std::uint32_t part = 0;
     Payload bytes;
     std::uint64_t until = 0;  // the version of the first checkpoint that has it for certain
   };
@@ -66,7 +69,7 @@ class DurableLog {
   const Part* Next(ChunkAt at) const;
   void Sent(ChunkAt at);
   std::size_t left() const { return left_; }  // parts to be sent again
-  const std::vector<Initial>& initial() const { return initial_; }
+  const std::map<InitialAt, Initial>& initial() const { return initial_; }
   const std::deque<End>& ends() const { return ends_; }
   std::size_t bytes() const { return bytes_; }  // of the copies of gradients
 
@@ -82,7 +85,7 @@ class DurableLog {
   void Free(Part& part);
 
   std::vector<std::vector<Line>> lines_;  // by slot, then by chunk
-  std::vector<Initial> initial_;
+  std::map<InitialAt, Initial> initial_;
   std::deque<End> ends_;
   std::map<std::size_t, std::vector<std::shared_ptr<std::byte[]>>> unused_;  // by capacity
   std::size_t used_ = 0, unused_bytes_ = 0;  // capacities; together at most `most_`,

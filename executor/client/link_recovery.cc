@@ -62,12 +62,10 @@ void Link::ReleaseBelow(std::uint64_t version) {
 
 // What the server gets before anything else. Gradients follow once it has the initial values.
 void Link::SendAllAgain() {
-  for (const DurableLog::Initial& initial : durable_.initial()) {
+  for (const auto& [at, initial] : durable_.initial()) {
     notes_.Resent();
-    const bool is_new =
-        SendKept(protocol::Push{.at = {variables_[initial.at.slot].position, initial.at.chunk},
-                                .part = initial.part,
-                                .bytes = initial.bytes});
+    const bool is_new = SendKept(protocol::Push{
+        .at = {variables_[at.slot].position, at.chunk}, .part = at.part, .bytes = initial.bytes});
     if (is_new) ++initial_left_;  // otherwise BeginAgain has counted it
   }
   for (const DurableLog::End& end : durable_.ends()) {

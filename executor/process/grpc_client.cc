@@ -77,7 +77,7 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   client.session.checkpoint_folder = options.checkpoint_folder;
   client.session.connect_deadline = options.connect_deadline;
   client.session.reconnect_deadline = options.reconnect_deadline;
-  client.session.retention_bytes = options.retention_bytes;
+  if (options.retention_bytes) client.session.retention_bytes = *options.retention_bytes;
   client.session.process = DescribeThisProcess();
   if (options.on_trainer_loss == "wait") client.session.joins = client::Joins::kAtLowest;
   if (options.on_trainer_loss == "shrink") client.session.joins = client::Joins::kAtHighest;

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "executor/process/start_deadline.h"
@@ -30,15 +31,14 @@ struct GrpcClientOptions {
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
   std::string wire = {};
   // Most bytes of gradients that are kept for a server which may be started again (client/session_options.h).
-  std::size_t retention_bytes = std::size_t{1} << 30;
+  std::optional<std::size_t> retention_bytes = {};
   std::string checkpoint_folder;                   // where servers save tables; empty: unknown
   std::function<void(const std::string&)> report;  // default: a log line
 
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the
   // working folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE, PENSTOCK_RECONNECT_S,
   // PENSTOCK_ON_TRAINER_LOSS, PENSTOCK_RETENTION_MB, PENSTOCK_START_S or FLAGS_rpc_deadline; unset ones leave
-  // the defaults.
-  // kInvalidArgument E-environment.
+  // the defaults. kInvalidArgument E-environment.
   static Result<GrpcClientOptions> FromEnvironment();
 };
 

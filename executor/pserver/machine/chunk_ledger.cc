@@ -217,6 +217,8 @@ bool ChunkLedger::AllCompleted() const {
                      [](const TrainerAccount& trainer) { return trainer.completed; });
 }
 
+bool ChunkLedger::AnyCompleted() const { return std::ranges::any_of(trainers_, &TrainerAccount::completed); }
+
 bool ChunkLedger::NobodyIsLeft() const {
   return std::all_of(trainers_.begin(), trainers_.end(),
                      [](const TrainerAccount& trainer) { return trainer.completed || trainer.lost; });

@@ -190,6 +190,7 @@ class ChunkLedger {
   const TrainerAccount& trainer(int id) const { return trainers_[static_cast<std::size_t>(id)]; }
   TrainerAccount& trainer(int id) { return trainers_[static_cast<std::size_t>(id)]; }
   bool AllCompleted() const;
+  bool AnyCompleted() const;
   // Whether each trainer has completed or is lost.
   bool NobodyIsLeft() const;
   // Whether a trainer has returned, and begins after this step.

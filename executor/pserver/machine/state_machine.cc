@@ -283,7 +283,8 @@ void StateMachine::AnswerWaiting(ChunkId at, Actions& out) {
 }
 
 void StateMachine::EndIfDrained(Actions& out) {
-  const bool over = ledger_.NobodyIsLeft() && completed_in_all_ > 0;  // a job does not end without its result
+  const bool over =
+      ledger_.NobodyIsLeft() && ledger_.AnyCompleted();  // a job does not end without its result
   if (ended_ || busy_ > 0 || !over || !sums_.settled()) return;
   ended_ = true;
   for (int t = 0; ledger_.config().recovers && t < ledger_.trainers(); ++t)

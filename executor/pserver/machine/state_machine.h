@@ -186,7 +186,6 @@ class StateMachine {
   std::optional<std::uint64_t> stop_at_;  // a version, until its checkpoint is begun
   std::size_t busy_ = 0;                  // merges, measures, blocks, saves and copies in progress
   int completed_ = 0;                     // trainers, not counting those that left
-  int completed_in_all_ = 0;
   bool ended_ = false;
 };
 

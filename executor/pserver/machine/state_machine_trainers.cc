@@ -157,7 +157,6 @@ void StateMachine::ForgetRequests(int trainer) {
 void StateMachine::Leave(int trainer, Actions& out) {
   ledger_.trainer(trainer).completed = true;
   ++completed_;
-  ++completed_in_all_;
   policy_->Completed(trainer);
   TellWhoLeft(out);
   AdvanceAll(out);  // some may have waited for this trainer

@@ -16,10 +16,6 @@
 namespace penstock::pserver {
 namespace {
 
-std::size_t RowBytesOf(const protocol::ContractPiece& piece) {
-  return static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
-}
-
 void Place(const std::vector<Payload>& parts, Tensor& to) {
   std::byte* at = to.raw();
   for (const Payload& part : parts) {
@@ -383,7 +379,7 @@ void ChunkStore::KeepVersion(const Param& param, Chunk& chunk) {
     param.table->CopyRows(stored, param.table->row_count());
     ids.insert(ids.end(), stored.rows.rows.begin(), stored.rows.rows.end());
   }
-  chunk.kept_rows.emplace(std::move(ids), *param.table, RowBytesOf(param.piece));
+  chunk.kept_rows.emplace(std::move(ids), *param.table, RowBytes(param.piece));
 }
 
 Status ChunkStore::CountStep(int trainer) {

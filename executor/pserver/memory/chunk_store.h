@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/checkpoint/fluid_files.h"
 #include "executor/protocol/contract.h"
 #include "executor/pserver/machine/state_machine.h"
 #include "executor/pserver/memory/buffer_pool.h"
@@ -48,7 +49,7 @@
 
 namespace penstock::pserver {
 
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using NamedTensors = checkpoint::NamedList;
 
 // What the updates of a param keep from one step to the next, at some version of each chunk.
 struct StateCopy {
@@ -269,6 +270,9 @@ class ChunkStore {
   // The variable of the trainer's gradient, if the block itself adds the gradients.
   static Variable& GradientOf(const Chunk& chunk, int trainer) {
     return *chunk.grads[chunk.grads.size() == 1 ? 0 : static_cast<std::size_t>(trainer)];
+  }
+  static std::size_t RowBytes(const protocol::ContractPiece& piece) {
+    return static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
   }
   // The factor of the program's own `scale` for the mean of so many gradients.
   static float MeanOf(int gradients) { return static_cast<float>(1.0 / gradients); }

@@ -30,10 +30,6 @@ void CopyRange(const std::vector<Payload>& parts, std::size_t begin, std::size_t
   }
 }
 
-std::size_t RowBytes(const protocol::ContractPiece& piece) {
-  return static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
-}
-
 Status NoSuchRow(int trainer, const char* did, std::int64_t row, const protocol::ContractPiece& piece) {
   return InvalidArgument("E-rpc-row", "trainer ", trainer, " ", did, " row ", row, " of ", piece.name,
                          ", which has ", piece.shape[0]);

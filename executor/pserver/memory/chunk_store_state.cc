@@ -6,7 +6,6 @@
 
 #include "executor/pserver/memory/chunk_store.h"
 #include "framework/ir/mentions.h"
-#include "framework/tensor/serialize.h"
 
 namespace penstock::pserver {
 
@@ -116,15 +115,8 @@ NamedTensors ChunkStore::CopyShared() const {
 }
 
 Status ChunkStore::WriteState(Disk& disk, const std::string& file, const NamedTensors& tensors) {
-  std::string names;
-  for (const auto& [name, tensor] : tensors) names += name + "\n";
-  Tensor listed(DType::kUInt8, {static_cast<Dim>(names.size())});
-  std::memcpy(listed.raw(), names.data(), names.size());
-  std::string bytes;
-  AppendTensor(bytes, listed);
-  for (const auto& [name, tensor] : tensors) AppendTensor(bytes, tensor);
   PENSTOCK_RETURN_IF_ERROR(disk.MakeFolder(FolderOf(file)));
-  return ReplaceFile(disk, file, bytes);
+  return ReplaceFile(disk, file, checkpoint::WriteNamed(tensors));
 }
 
 }  // namespace penstock::pserver

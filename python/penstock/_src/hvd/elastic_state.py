@@ -106,7 +106,7 @@ class State:
         Raises:
             NotImplementedError: a class of your own must define it.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define save, which a State of your own must define")
 
     def restore(self) -> None:
         """Returns to the copy of the last `save`.
@@ -114,7 +114,9 @@ class State:
         Raises:
             NotImplementedError: a class of your own must define it.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define restore, which a State of your own must define"
+        )
 
     def sync(self) -> None:
         """Gives all ranks the state of `root_rank()`, and saves it.
@@ -122,7 +124,7 @@ class State:
         Raises:
             NotImplementedError: a class of your own must define it.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define sync, which a State of your own must define")
 
 
 def _is_sampler(value: object) -> bool:

@@ -81,6 +81,11 @@ Result<std::optional<Batch>> BatchQueue::Pop() { return Next(true); }
 
 Result<std::optional<Batch>> BatchQueue::Peek() { return Next(false); }
 
+std::optional<Batch> BatchQueue::TryPeek() const {
+  const std::lock_guard lock(mutex_);
+  return batches_.empty() ? std::nullopt : std::optional<Batch>(batches_.front());
+}
+
 Result<std::optional<Batch>> BatchQueue::Next(bool takes) {
   const ReadTurns::Turn turn(number_, takes);
   std::unique_lock lock(mutex_);

@@ -53,6 +53,8 @@ class BatchQueue {
   // The same batch, error or end as the next Pop, but leaves the batch in the queue. A thread with a turn
   // (read_turns.h) waits for its turn. If other threads pop meanwhile, its Pop returns a later batch.
   Result<std::optional<Batch>> Peek();
+  // The batch of the next Pop, if it is in the queue already. Never waits, not for a turn either.
+  std::optional<Batch> TryPeek() const;
   // Drops the batches in the queue. Until Open, Push returns false and Pop an error.
   void Close();
   void Open();

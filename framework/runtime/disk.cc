@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ Status DiskError(const char* id, const char* did, const std::string& path, int e
 
 class SystemFile final : public WritableFile {
  public:
-  SystemFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  // `is_own`: no other process writes to the file, so one Append may be several writes.
+  SystemFile(int fd, std::string path, bool is_own) : fd_(fd), path_(std::move(path)), is_own_(is_own) {}
   ~SystemFile() override {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -29,10 +31,13 @@ class SystemFile final : public WritableFile {
 
   Status Append(std::string_view bytes) override {
     while (!bytes.empty()) {
-      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+      const ssize_t written =
+          ::write(fd_, bytes.data(), is_own_ ? std::min(bytes.size(), kPortion) : bytes.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return Error();
       bytes.remove_prefix(static_cast<std::size_t>(written));
+      waiting_ += static_cast<std::size_t>(written);
+      BeginToStore();
     }
     return OkStatus();
   }
@@ -41,10 +46,22 @@ class SystemFile final : public WritableFile {
   Status Close() override { return ::close(std::exchange(fd_, -1)) == 0 ? OkStatus() : Error(); }
 
  private:
+  static constexpr std::size_t kPortion = std::size_t{8} << 20;
+
   Status Error() const { return DiskError("E-file-write", "write", path_, errno); }
+  // The disk works while more is appended, so Sync has little left to wait for. Where the file system does
+  // not support this, Sync does it all.
+  void BeginToStore() {
+    if (waiting_ < kPortion) return;
+    const off_t end = ::lseek(fd_, 0, SEEK_CUR);
+    const auto size = static_cast<off_t>(std::exchange(waiting_, 0));
+    if (end >= size) ::sync_file_range(fd_, end - size, size, SYNC_FILE_RANGE_WRITE);
+  }
 
   int fd_;
   const std::string path_;
+  const bool is_own_;
+  std::size_t waiting_ = 0;  // bytes that the disk was not asked to store yet
 };
 
 class FileToRead {
@@ -61,6 +78,40 @@ class FileToRead {
   const int fd_;
 };
 
+class SystemReadableFile final : public ReadableFile {
+ public:
+  explicit SystemReadableFile(std::string path) : path_(std::move(path)), file_(path_) {}
+  bool is_open() const { return file_.fd() >= 0; }
+
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> bytes) const override {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t got =
+          ::pread(file_.fd(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return DiskError("E-file-read", "read", path_, errno);
+      if (got == 0) {
+        return DataLoss("E-file-short", path_, " has ", offset + done, " bytes, and bytes [", offset, ", ",
+                        offset, "+", bytes.size(), ") are needed");
+      }
+      done += static_cast<std::size_t>(got);
+    }
+    return OkStatus();
+  }
+  bool ReadIfCached(std::uint64_t offset, std::span<std::byte> bytes) const override {
+    const iovec to = {.iov_base = bytes.data(), .iov_len = bytes.size()};
+    const ssize_t got = ::preadv2(file_.fd(), &to, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    if (got == static_cast<ssize_t>(bytes.size())) return true;
+    ::posix_fadvise(file_.fd(), static_cast<off_t>(offset), static_cast<off_t>(bytes.size()),
+                    POSIX_FADV_WILLNEED);
+    return false;
+  }
+
+ private:
+  const std::string path_;
+  const FileToRead file_;
+};
+
 class OwnDisk final : public Disk {
  public:
   Result<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
@@ -68,6 +119,11 @@ class OwnDisk final : public Disk {
   }
   Result<std::unique_ptr<WritableFile>> OpenToAppend(const std::string& path) override {
     return Open(path, O_APPEND);
+  }
+  Result<std::unique_ptr<ReadableFile>> OpenToRead(const std::string& path) override {
+    auto file = std::make_unique<SystemReadableFile>(path);
+    if (!file->is_open()) return DiskError("E-file-read", "read", path, errno);
+    return std::unique_ptr<ReadableFile>(std::move(file));
   }
   bool Exists(const std::string& path) override {
     struct stat info = {};
@@ -82,6 +138,13 @@ class OwnDisk final : public Disk {
   Status Rename(const std::string& from, const std::string& to) override {
     if (::rename(from.c_str(), to.c_str()) == 0) return OkStatus();
     return DiskError("E-file-write", "write", to, errno);
+  }
+  Status Link(const std::string& from, const std::string& to) override {
+    if (::link(from.c_str(), to.c_str()) == 0) return OkStatus();
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK)
+      return DiskError("E-file-write", "write", to, errno);
+    return Unimplemented("E-file-link", "cannot give ", from, " a second name: ", std::strerror(errno),
+                         " (errno ", errno, ")");
   }
   Status Remove(const std::string& path) override {
     if (::unlink(path.c_str()) == 0) return OkStatus();
@@ -99,7 +162,7 @@ class OwnDisk final : public Disk {
   static Result<std::unique_ptr<WritableFile>> Open(const std::string& path, int flags) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags, 0666);
     if (fd < 0) return DiskError("E-file-write", "write", path, errno);
-    return std::unique_ptr<WritableFile>(std::make_unique<SystemFile>(fd, path));
+    return std::unique_ptr<WritableFile>(std::make_unique<SystemFile>(fd, path, (flags & O_APPEND) == 0));
   }
 };
 

@@ -14,8 +14,10 @@
 // Thread-safe for different paths.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +35,18 @@ class WritableFile {
   virtual Status Close() = 0;
 };
 
+// A file that is read at any position; its bytes can be read as long as it is open, even if its name is
+// removed. Thread-safe.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  // Reads bytes.size() bytes from `offset` on. kDataLoss E-file-short: the file ends before.
+  virtual Status ReadAt(std::uint64_t offset, std::span<std::byte> bytes) const = 0;
+  // Does the same if it need not wait for a device; otherwise the system begins to read them, and the result
+  // is false: then use ReadAt.
+  virtual bool ReadIfCached(std::uint64_t offset, std::span<std::byte> bytes) const = 0;
+};
+
 class Disk {
  public:
   virtual ~Disk() = default;
@@ -42,12 +56,16 @@ class Disk {
   // Writes at the end of the file, which is created if it does not exist. Each Append is one write, so
   // processes that append to one file do not mix their bytes. A symbolic link is not followed.
   virtual Result<std::unique_ptr<WritableFile>> OpenToAppend(const std::string& path) = 0;
+  virtual Result<std::unique_ptr<ReadableFile>> OpenToRead(const std::string& path) = 0;
   virtual bool Exists(const std::string& path) = 0;
   virtual Result<std::uint64_t> SizeOf(const std::string& path) = 0;
   // `size` bytes of the file from `offset` on. kDataLoss E-file-short: it ends before.
   virtual Result<std::string> Read(const std::string& path, std::uint64_t offset, std::uint64_t size) = 0;
   // Replaces `to`, which is in the same folder.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
+  // A second name for the file `from`; its bytes are there until all its names are removed. `to` must not
+  // exist. kUnimplemented E-file-link: the file system has no such names.
+  virtual Status Link(const std::string& from, const std::string& to) = 0;
   virtual Status Remove(const std::string& path) = 0;
   // And those above it that do not exist; all of them survive a crash once this has returned.
   virtual Status MakeFolder(const std::string& path) = 0;

@@ -1,5 +1,6 @@
 #include "framework/runtime/process_id.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,8 +9,9 @@
 #include <charconv>
 #include <cstdint>
 #include <fstream>
-#include <iterator>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/base/strings.h"
@@ -33,10 +35,20 @@ struct ProcessStat {
   std::string start;  // ticks since the boot
 };
 
-// Reads /proc/PID/stat; nullopt if there is no such file or this user may not read it.
+// The text of a small file of /proc, which arrives in one read. Empty if it cannot be opened or read: the
+// process may end in between (ESRCH), where a file stream's iterator would throw.
+std::string SmallFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::array<char, 4096> bytes;
+  const ssize_t length = read(file, bytes.data(), bytes.size());
+  close(file);
+  return length <= 0 ? std::string() : std::string(bytes.data(), static_cast<std::size_t>(length));
+}
+
+// Reads /proc/PID/stat; nullopt if there is no such process or this user may not read its file.
 std::optional<ProcessStat> StatOf(std::int64_t pid) {
-  std::ifstream file(StrCat("/proc/", pid, "/stat"));
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string text = SmallFile(StrCat("/proc/", pid, "/stat"));
   const std::size_t name_end = text.rfind(')');  // the second field, which may contain spaces
   if (name_end == std::string::npos) return std::nullopt;
   constexpr std::size_t kState = 0, kStart = 19;  // among the fields after the name

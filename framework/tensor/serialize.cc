@@ -72,7 +72,8 @@ class Reader {
   std::size_t whole_;
 };
 
-void AppendDense(std::string& out, const Tensor& tensor) {
+// What precedes the elements.
+void AppendDenseHead(std::string& out, const Tensor& tensor) {
   PENSTOCK_CHECK(tensor.initialized(), "a tensor without a buffer cannot be saved");
   proto::VarType::TensorDesc desc;
   desc.set_data_type(static_cast<proto::VarType::Type>(tensor.dtype()));
@@ -81,7 +82,10 @@ void AppendDense(std::string& out, const Tensor& tensor) {
   Append(out, kVersion);
   Append(out, static_cast<std::int32_t>(desc_bytes.size()));
   out += desc_bytes;
-  out.append(reinterpret_cast<const char*>(tensor.raw()), tensor.bytes());
+}
+
+std::string_view ElementsOf(const Tensor& tensor) {
+  return {reinterpret_cast<const char*>(tensor.raw()), tensor.bytes()};
 }
 
 // Computes the size of the elements in bytes; fails if no memory could hold them.
@@ -154,22 +158,38 @@ Result<LoD> ReadLoD(Reader& in) {
 
 }  // namespace
 
-void AppendTensor(std::string& out, const Tensor& tensor) {
-  Append(out, kVersion);
-  Append(out, static_cast<std::uint64_t>(tensor.lod().size()));
+std::vector<std::string_view> PiecesOf(const Tensor& tensor, std::string& heads) {
+  Append(heads, kVersion);
+  Append(heads, static_cast<std::uint64_t>(tensor.lod().size()));
   for (const LoDLevel& level : tensor.lod()) {
-    Append(out, static_cast<std::uint64_t>(level.size() * sizeof(level[0])));
-    for (const std::uint64_t offset : level) Append(out, offset);
+    Append(heads, static_cast<std::uint64_t>(level.size() * sizeof(level[0])));
+    for (const std::uint64_t offset : level) Append(heads, offset);
   }
-  AppendDense(out, tensor);
+  AppendDenseHead(heads, tensor);
+  return {heads, ElementsOf(tensor)};
+}
+
+std::vector<std::string_view> PiecesOf(const SelectedRows& rows, std::string& heads) {
+  Append(heads, kVersion);
+  Append(heads, static_cast<std::uint64_t>(rows.rows.size()));
+  const std::size_t before_ids = heads.size();
+  Append(heads, rows.height);
+  AppendDenseHead(heads, rows.value);
+  const std::string_view text = heads;
+  return {text.substr(0, before_ids),
+          {reinterpret_cast<const char*>(rows.rows.data()), rows.rows.size() * sizeof(std::int64_t)},
+          text.substr(before_ids),
+          ElementsOf(rows.value)};
+}
+
+void AppendTensor(std::string& out, const Tensor& tensor) {
+  std::string heads;
+  for (const std::string_view piece : PiecesOf(tensor, heads)) out += piece;
 }
 
 void AppendSelectedRows(std::string& out, const SelectedRows& rows) {
-  Append(out, kVersion);
-  Append(out, static_cast<std::uint64_t>(rows.rows.size()));
-  for (const std::int64_t row : rows.rows) Append(out, row);
-  Append(out, rows.height);
-  AppendDense(out, rows.value);
+  std::string heads;
+  for (const std::string_view piece : PiecesOf(rows, heads)) out += piece;
 }
 
 Result<Tensor> ReadTensor(std::string_view& bytes) {

@@ -10,6 +10,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "framework/base/status.h"
 #include "framework/tensor/variable.h"
@@ -18,6 +19,11 @@ namespace penstock {
 
 void AppendTensor(std::string& out, const Tensor& tensor);  // a tensor file's bytes, LoD included
 void AppendSelectedRows(std::string& out, const SelectedRows& rows);
+
+// The same bytes as pieces, in their order. `heads`, an empty string, takes those that do not lie in the
+// value. Valid as long as both.
+std::vector<std::string_view> PiecesOf(const Tensor& tensor, std::string& heads);
+std::vector<std::string_view> PiecesOf(const SelectedRows& rows, std::string& heads);
 
 // Reads one record from the front of `bytes` and removes it from there; repeat this to read a combined
 // file.

@@ -22,7 +22,7 @@ class RowPolicyParser {
   Result<RowPolicy> One() {
     RowPolicy policy;
     PENSTOCK_RETURN_IF_ERROR(Rules(policy));
-    if (!in_.AtEnd()) return in_.Error(StrCat("expected entry, evict or budget_mb, ", in_.Found()));
+    if (!in_.AtEnd()) return in_.Error(StrCat("expected entry, evict, budget_mb or cold_dir, ", in_.Found()));
     return policy;
   }
 
@@ -44,6 +44,13 @@ class RowPolicyParser {
  private:
   // The rules of one table, and a comma behind them if another table follows.
   Status Rules(RowPolicy& policy) {
+    PENSTOCK_RETURN_IF_ERROR(EachRule(policy));
+    if (!policy.has_cold() || policy.budget_mb > 0) return OkStatus();
+    return InvalidArgument("E-row-policy-value", "row policy: cold_dir ", Quote(policy.cold_dir),
+                           " needs budget_mb, beyond which rows go there");
+  }
+
+  Status EachRule(RowPolicy& policy) {
     follows_ = false;
     do {
       const Token begin = in_.Peek();
@@ -54,8 +61,12 @@ class RowPolicyParser {
       } else if (in_.TakeIf("budget_mb")) {
         if (policy.budget_mb > 0) return Twice(begin, "budget_mb");
         PENSTOCK_RETURN_IF_ERROR(Count("budget_mb", kBudgetMost, policy.budget_mb));
+      } else if (in_.TakeIf("cold_dir")) {
+        if (policy.has_cold()) return Twice(begin, "cold_dir");
+        PENSTOCK_ASSIGN_OR_RETURN(policy.cold_dir, in_.String("a folder"));
+        if (policy.cold_dir.empty()) return Wrong("cold_dir", "a folder", Quote(""));
       } else {
-        return in_.Error(StrCat("expected entry, evict or budget_mb, ", in_.Found()));
+        return in_.Error(StrCat("expected entry, evict, budget_mb or cold_dir, ", in_.Found()));
       }
       if (!in_.TakeIf(",")) return OkStatus();
     } while (!(in_.AtName() && in_.PeekSecond().text == ":"));
@@ -139,6 +150,7 @@ std::string RowPolicy::ToString() const {
   if (count > 0) rules.push_back(StrCat("evict count ", count, " after ", count_after));
   if (shows > 0) rules.push_back(StrCat("evict shows ", shows, " decay ", decay, " every ", decay_every));
   if (budget_mb > 0) rules.push_back(StrCat("budget_mb ", budget_mb));
+  if (has_cold()) rules.push_back(StrCat("cold_dir ", Quote(cold_dir)));
   return Join(rules, ", ");
 }
 

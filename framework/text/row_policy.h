@@ -8,9 +8,10 @@
 //   policy = rule { "," rule }
 //   rule   = "entry" "count" N  |  "entry" "probability" P
 //          | "evict" "unseen" N  |  "evict" "count" N "after" N  |  "evict" "shows" X "decay" X "every" N
-//          | "budget_mb" N
+//          | "budget_mb" N  |  "cold_dir" STRING
 //
-// At most one rule of each kind, and one for entry. A step of the table is one of its updates.
+// At most one rule of each kind, and one for entry; cold_dir needs budget_mb. A step of the table is one of
+// its updates.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +39,14 @@ struct RowPolicy {
   std::int64_t decay_every = 0;  // at the end of so many steps
   std::int64_t budget_mb =
       0;  // rows take at most so many MB (2^20 bytes) of a pserver; the longest unseen go
+  // Where they go: to files in this folder of the pserver's host, and come back when a step lists them.
+  // Empty: they are evicted.
+  std::string cold_dir = {};
 
   bool has_entry() const { return entry_count > 0 || entry_probability > 0; }
-  bool has_eviction() const { return unseen > 0 || count > 0 || shows > 0 || budget_mb > 0; }
-  bool none() const { return !has_entry() && !has_eviction(); }
+  bool has_eviction() const { return unseen > 0 || count > 0 || shows > 0 || (budget_mb > 0 && !has_cold()); }
+  bool has_cold() const { return !cold_dir.empty(); }
+  bool none() const { return !has_entry() && !has_eviction() && !has_cold(); }
   std::string ToString() const;  // empty if there is no rule
   friend bool operator==(const RowPolicy&, const RowPolicy&) = default;
 };

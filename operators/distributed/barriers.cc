@@ -18,7 +18,7 @@ Waits until everything that the recv ops of this step requested has arrived from
 run: whoever reads it first waits for it.)";
 
 // Both resolve the servers once and make one call each step.
-template <Status (RpcClient::*kCall)(PeersHandle)>
+template <Status (rpc::Steps::*kCall)(PeersHandle)>
 class BarrierKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -43,8 +43,8 @@ class BarrierKernel : public Kernel {
   PeersHandle peers_;
 };
 
-using SendBarrierKernel = BarrierKernel<&RpcClient::EndStep>;
-using FetchBarrierKernel = BarrierKernel<&RpcClient::CompletePulls>;
+using SendBarrierKernel = BarrierKernel<&rpc::Steps::EndStep>;
+using FetchBarrierKernel = BarrierKernel<&rpc::Steps::CompletePulls>;
 
 OpDef& Finish(OpDef& def) {
   return def.Input("X", "control variables", AnyType(), Optional() | Repeated() | OfAnyKind())

@@ -1,10 +1,12 @@
 // split_ids, merge_ids: shard row numbers by id, and put the answers back in order.
 #include <algorithm>
+#include <bit>
 #include <span>
 #include <vector>
 
 #include "framework/op/op_registry.h"
 #include "operators/common/merge_rows.h"
+#include "operators/common/order_rows.h"
 
 namespace penstock {
 namespace {
@@ -79,12 +81,14 @@ class SplitIdsKernel : public Kernel {
  private:
   Status SplitTensors(KernelRun& k) {
     all_.clear();
+    entries_.clear();
     for (const Argument& input : inputs_) {
-      const auto ids = k[input].Span<std::int64_t>();
-      all_.insert(all_.end(), ids.begin(), ids.end());
+      for (const std::int64_t id : k[input].Span<std::int64_t>()) entries_.push_back({id});
     }
-    std::sort(all_.begin(), all_.end());
-    all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
+    OrderByRow(entries_, spare_);
+    for (const Entry& entry : entries_) {
+      if (all_.empty() || all_.back() != entry.row) all_.push_back(entry.row);
+    }
     shards_.Assign(all_, outs_.size());
     ids_of_.resize(outs_.size());
     for (std::size_t s = 0; s < outs_.size(); ++s) {
@@ -124,7 +128,11 @@ class SplitIdsKernel : public Kernel {
     return OkStatus();
   }
 
+  struct Entry {
+    std::int64_t row;
+  };
   std::vector<Argument> inputs_, outs_;
+  std::vector<Entry> entries_, spare_;
   std::vector<std::int64_t> all_;
   Shards shards_;
   std::vector<std::int64_t*> ids_of_;  // by server: where its next id goes
@@ -154,6 +162,36 @@ Status InferMerge(InferContext& c) {
   return OkStatus();
 }
 
+// The row of each id, by open addressing. Keeps its memory.
+class Answers {
+ public:
+  void Reset(std::size_t ids) {
+    std::size_t places = 16;
+    while (places < 2 * ids) places *= 2;
+    shift_ = std::countl_zero(places - 1);
+    places_.assign(places, {});
+  }
+  // The first row of an id counts.
+  void Add(std::int64_t id, const std::byte* row) {
+    Answer& answer = places_[PlaceOf(id)];
+    if (answer.row == nullptr) answer = {id, row};
+  }
+  const std::byte* Find(std::int64_t id) const { return places_[PlaceOf(id)].row; }
+
+ private:
+  struct Answer {
+    std::int64_t id = 0;
+    const std::byte* row = nullptr;
+  };
+  std::size_t PlaceOf(std::int64_t id) const {
+    std::size_t at = (static_cast<std::uint64_t>(id) * 0x9e3779b97f4a7c15u) >> shift_;
+    while (places_[at].row != nullptr && places_[at].id != id) at = (at + 1) % places_.size();
+    return at;
+  }
+  std::vector<Answer> places_;
+  int shift_ = 0;
+};
+
 class MergeIdsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -180,35 +218,33 @@ class MergeIdsKernel : public Kernel {
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    order_.clear();
+    std::size_t count = 0;
+    for (const Argument& rows : rows_) count += k[rows].Span<std::int64_t>().size();
+    found_.Reset(count);
     for (std::size_t s = 0; s < rows_.size(); ++s) {
       const std::byte* from = k[answers_[s]].raw();
       for (const std::int64_t id : k[rows_[s]].Span<std::int64_t>()) {
-        order_.emplace_back(id, from);
+        found_.Add(id, from);
         from += row_bytes_;
       }
     }
-    std::sort(order_.begin(), order_.end());
     for (std::size_t i = 0; i < ids_.size(); ++i) {
       std::byte* to = k[outs_[i]].raw();
       for (const std::int64_t id : k[ids_[i]].Span<std::int64_t>()) {
-        const auto at =
-            std::lower_bound(order_.begin(), order_.end(), id,
-                             [](const Answer& a, std::int64_t wanted) { return a.first < wanted; });
-        if (at == order_.end() || at->first != id)
+        const std::byte* const from = found_.Find(id);
+        if (from == nullptr)
           return InvalidArgument("E-op-index", "merge_ids: id ", id, " of ", ids_[i].name,
                                  " is in none of Rows");
-        to = std::copy_n(at->second, row_bytes_, to);
+        to = std::copy_n(from, row_bytes_, to);
       }
     }
     return OkStatus();
   }
 
  private:
-  using Answer = std::pair<std::int64_t, const std::byte*>;
   std::vector<Argument> ids_, rows_, answers_, outs_;
   std::size_t row_bytes_ = 0;
-  std::vector<Answer> order_;
+  Answers found_;
 };
 
 }  // namespace

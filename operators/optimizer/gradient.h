@@ -79,6 +79,18 @@ class Gradient {
     }
     if (moves_ && done < count_) rule(done, count_ - done, static_cast<const T*>(nullptr));
   }
+  // Calls rule(row, grad) once for each row that has a gradient, of `width` elements.
+  template <typename Rule>
+  void ForEachRow(Dim width, const Rule& rule) const {
+    if (grad_.kind != VarKind::kTensor) {
+      for (const RowMerger::Entry& entry : rows_) rule(entry.row, entry.Values<T>());
+      return;
+    }
+    const T* const grad = values_.data();
+    ForRows(width == 0 ? 0 : count_ / width, kRuleNs * static_cast<double>(width), [&](Dim begin, Dim end) {
+      for (Dim row = begin; row < end; ++row) rule(row, grad + row * width);
+    });
+  }
   // Does the step of framework/vector/optimizers.h.
   template <typename Step>
   void Update(const Step& step) const {

@@ -25,7 +25,9 @@ PlainCase Update(const OpDef& def) {
     for (const StateDef& state : def.optimizer()->states)
       shaped = shaped || (state.slot == slot.name && state.slicing == StateSlicing::kWithParam);
     c.op.AddInput(slot.name, {slot.name});
-    c.inputs[slot.name] = Floats(shaped ? Shape{3, 2} : Shape{1});
+    const bool of_doubles = slot.type.types == std::vector<DType>{DType::kFp64};
+    const DType type = of_doubles ? DType::kFp64 : DType::kFp32;
+    c.inputs[slot.name] = Scattered(type, shaped ? Shape{3, 2} : Shape{1}, 0.2, 0.9);
   }
   for (const SlotDef& slot : def.outputs()) {
     const std::string input = slot.name.substr(0, slot.name.size() - std::string("Out").size());
@@ -37,10 +39,40 @@ PlainCase Update(const OpDef& def) {
   return c;
 }
 
+// Each rule of the updates of keys, with all states that it may have, and each truth.
+void AddKeyedUpdates(std::vector<PlainCase>& cases) {
+  for (const char* type : {"keyed_update", "keyed_update_whole"}) {
+    const OpDef& def = *AllOps().Find(type);
+    PlainCase whole = Update(def);
+    whole.op.Set("momentum", 0.5f).Set("beta1", 0.5f).Set("epsilon", 0.25f).Set("clip_gradient", 0.75f);
+    for (const SlotDef& slot : def.inputs()) {
+      if (!slot.optional) continue;
+      whole.op.AddInput(slot.name, {slot.name}).AddOutput(slot.name + "Out", {slot.name});
+      const Shape shape = slot.name == "Product"   ? Shape{1}
+                          : slot.name == "History" ? Shape{3, 1}
+                                                   : Shape{3, 2};
+      whole.inputs[slot.name] =
+          Scattered(slot.name == "Product" ? DType::kFp64 : DType::kFp32, shape, 0.2, 0.9);
+    }
+    whole.inputs["Count"] = TensorOf<double>({1}, {2});
+    for (const std::string& rule : def.FindAttr("rule")->check.domain) {
+      cases.push_back(whole);
+      cases.back().op.Set("rule", rule);
+      for (const AttrDef& attr : def.attrs()) {
+        if (attr.kind != AttrKind::kBool) continue;
+        const bool otherwise = !std::get<bool>(*attr.default_value);
+        cases.push_back(whole);
+        cases.back().op.Set("rule", rule).Set(attr.name, otherwise);
+      }
+    }
+  }
+}
+
 void AddUpdates(std::vector<PlainCase>& cases) {
   for (const OpDef* def : AllOps().All()) {
     if (def->optimizer()) cases.push_back(Update(*def));
   }
+  AddKeyedUpdates(cases);
   cases.push_back({WithSlots("average_accumulates",
                              {"param", "in_sum_1", "in_sum_2", "in_sum_3", "in_num_accumulates",
                               "in_old_num_accumulates", "in_num_updates"},

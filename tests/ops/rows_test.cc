@@ -245,10 +245,15 @@ Op UpdateOf(const OpDef& def, Variables& in) {
     const bool shaped = slot.name == def.optimizer()->param_slot ||
                         (state != nullptr && state->slicing == StateSlicing::kWithParam);
     in[slot.name] = std::make_unique<Variable>();
-    in[slot.name]->As<Tensor>() = Scattered(DType::kFp32, shaped ? Shape{9, 2} : Shape{1}, 0.2, 0.9, seed++);
+    const bool of_doubles = slot.type.types == std::vector<DType>{DType::kFp64};
+    in[slot.name]->As<Tensor>() = Scattered(of_doubles ? DType::kFp64 : DType::kFp32,
+                                            shaped ? Shape{9, 2} : Shape{1}, 0.2, 0.9, seed++);
     op.AddInput(slot.name, {slot.name});
   }
-  for (const SlotDef& slot : def.outputs()) op.AddOutput(slot.name, {slot.name});
+  for (const SlotDef& slot : def.outputs()) {
+    const bool of_no_state = slot.optional && !in.contains(slot.name.substr(0, slot.name.size() - 3));
+    if (!of_no_state) op.AddOutput(slot.name, {slot.name});
+  }
   for (const AttrDef& attr : def.attrs()) {
     if (!attr.default_value) op.Set(attr.name, 0.3f);
   }

@@ -1,6 +1,7 @@
 #include "tests/support/faulty_disk.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace penstock::test {
 
@@ -11,6 +12,7 @@ class FaultyDisk::File : public WritableFile {
 
   Status Append(std::string_view bytes) override {
     const bool begun = disk_.Begin();
+    const std::lock_guard lock(disk_.content_);
     if (!begun) {  // torn
       bytes = bytes.substr(0, disk_.random_() % (bytes.size() + 1));
     } else if (disk_.room_ && *disk_.room_ < bytes.size()) {
@@ -35,6 +37,37 @@ class FaultyDisk::File : public WritableFile {
   const std::string path_;
   const std::shared_ptr<Content> content_;
   bool torn_ = false;
+};
+
+class FaultyDisk::OpenFile : public ReadableFile {
+ public:
+  OpenFile(const FaultyDisk& disk, std::string path, std::shared_ptr<Content> content)
+      : disk_(disk), path_(std::move(path)), content_(std::move(content)), open_(disk.open_files_) {
+    ++*open_;
+  }
+  ~OpenFile() override { --*open_; }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> bytes) const override {
+    if (disk_.refuses_reads_)
+      return InvalidArgument("E-file-read", "cannot read ", path_, ": Input/output error (errno 5)");
+    const std::lock_guard lock(disk_.content_);
+    const std::size_t there = content_->bytes.size();
+    if (offset > there || bytes.size() > there - offset)
+      return DataLoss("E-file-short", path_, " has ", there, " bytes");
+    std::memcpy(bytes.data(), content_->bytes.data() + offset, bytes.size());
+    return OkStatus();
+  }
+  bool ReadIfCached(std::uint64_t offset, std::span<std::byte> bytes) const override {
+    return disk_.cached_ && ReadAt(offset, bytes).ok();
+  }
+
+ private:
+  const FaultyDisk& disk_;
+  const std::string path_;
+  const std::shared_ptr<Content> content_;
+  const std::shared_ptr<int> open_;
 };
 
 bool FaultyDisk::Begin() {
@@ -81,7 +114,8 @@ void FaultyDisk::Restart() {
 }
 
 void FaultyDisk::Damage(const std::string& path, std::size_t at) {
-  char& byte = now_.at(path)->bytes.at(at);
+  const Names& names = now_.contains(path) ? now_ : opened_;
+  char& byte = names.at(path)->bytes.at(at);
   byte = static_cast<char>(byte ^ 0x40);
 }
 
@@ -97,6 +131,14 @@ Result<std::unique_ptr<WritableFile>> FaultyDisk::OpenToAppend(const std::string
   if (found == now_.end()) return Create(path);
   if (!Begin()) return Failed(path);
   return std::unique_ptr<WritableFile>(std::make_unique<File>(*this, path, found->second));
+}
+
+Result<std::unique_ptr<ReadableFile>> FaultyDisk::OpenToRead(const std::string& path) {
+  const auto found = now_.find(path);
+  if (found == now_.end() || found->second == nullptr)
+    return InvalidArgument("E-file-read", "cannot read ", path, ": No such file or directory (errno 2)");
+  opened_[path] = found->second;
+  return std::unique_ptr<ReadableFile>(std::make_unique<OpenFile>(*this, path, found->second));
 }
 
 bool FaultyDisk::Exists(const std::string& path) { return now_.contains(path); }
@@ -118,6 +160,16 @@ Result<std::string> FaultyDisk::Read(const std::string& path, std::uint64_t offs
 Status FaultyDisk::Rename(const std::string& from, const std::string& to) {
   if (!Begin()) return Failed(to);
   Apply(FolderOf(to), {.removed = {from}, .added = {{to, now_.at(from)}}});
+  return OkStatus();
+}
+
+Status FaultyDisk::Link(const std::string& from, const std::string& to) {
+  if (!Begin()) return Failed(to);
+  if (refuses_links_)
+    return Unimplemented("E-file-link", "cannot give ", from, " a second name: Operation not supported");
+  if (!now_.contains(from) || now_.contains(to))
+    return InvalidArgument("E-file-write", "cannot write ", to, ": there is no ", from, ", or it exists");
+  Apply(FolderOf(to), {.removed = {}, .added = {{to, now_.at(from)}}});
   return OkStatus();
 }
 

@@ -29,6 +29,18 @@ TEST(BatchQueue, IsFoundByIdWhileReferenced) {
   EXPECT_EQ(BatchQueue::Find(second->number()), second);
 }
 
+TEST(BatchQueue, TryPeekNeverWaits) {
+  const auto queue = BatchQueue::Make(8);
+  EXPECT_EQ(queue->TryPeek(), std::nullopt) << "not open";
+  queue->Open();
+  EXPECT_EQ(queue->TryPeek(), std::nullopt);
+  EXPECT_TRUE(queue->Push(Numbered(1)));
+  EXPECT_EQ(NumberOf(*queue->TryPeek()), 1);
+  EXPECT_EQ(NumberOf(**queue->Pop()), 1);
+  queue->End();
+  EXPECT_EQ(queue->TryPeek(), std::nullopt);
+}
+
 TEST(BatchQueue, ReturnsBatchesThenEndRepeatedly) {
   const auto queue = BatchQueue::Make(8);
   queue->Open();

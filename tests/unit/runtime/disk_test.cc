@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 
 #include "tests/support/faulty_disk.h"
@@ -15,6 +16,27 @@ Status WriteNew(Disk& disk, const std::string& path, std::string_view bytes) {
   PENSTOCK_RETURN_IF_ERROR(file->Append(bytes));
   PENSTOCK_RETURN_IF_ERROR(file->Sync());
   return file->Close();
+}
+
+// A file that is open to be read: bytes that come later, and those of a file without a name.
+void ExpectReads(Disk& disk, const std::string& path) {
+  const auto to = disk.Create(path).value();
+  const auto from = disk.OpenToRead(path).value();
+  EXPECT_TRUE(to->Append("0123456789").ok());
+  EXPECT_TRUE(disk.Remove(path).ok());
+  EXPECT_TRUE(to->Append("abc").ok());
+  std::array<std::byte, 5> bytes;
+  const auto text = [&] { return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()); };
+  EXPECT_TRUE(from->ReadAt(3, bytes).ok());
+  EXPECT_EQ(text(), "34567");
+  EXPECT_TRUE(from->ReadAt(8, bytes).ok());
+  EXPECT_EQ(text(), "89abc");
+  EXPECT_EQ(from->ReadAt(9, bytes).id(), "E-file-short");
+  if (from->ReadIfCached(0, bytes)) {
+    EXPECT_EQ(text(), "01234");
+  }
+  EXPECT_FALSE(from->ReadIfCached(12, bytes)) << "it ends before";
+  EXPECT_EQ(disk.OpenToRead(path).status().id(), "E-file-read");
 }
 
 // What both disks promise.
@@ -40,11 +62,17 @@ void ExpectWorks(Disk& disk, const std::string& root) {
   ASSERT_TRUE(disk.Rename(folder + "/other", path).ok());
   EXPECT_EQ(disk.ReadWhole(path).value(), "x");
   EXPECT_EQ(disk.List(folder).value(), std::vector<std::string>{"file"});
+  ASSERT_TRUE(disk.Link(path, folder + "/second").ok());
+  EXPECT_EQ(disk.Link(path, folder + "/second").id(), "E-file-write") << "it exists";
+  EXPECT_EQ(disk.Link(folder + "/none", folder + "/third").id(), "E-file-write");
   ASSERT_TRUE(disk.Remove(path).ok());
+  EXPECT_EQ(disk.ReadWhole(folder + "/second").value(), "x") << "until all names are removed";
+  ASSERT_TRUE(disk.Remove(folder + "/second").ok());
   EXPECT_FALSE(disk.Exists(path));
   EXPECT_EQ(disk.Remove(path).id(), "E-file-write");
   EXPECT_EQ(disk.SizeOf(path).status().id(), "E-file-read");
   EXPECT_EQ(disk.List(folder + "/none").status().id(), "E-file-read");
+  ExpectReads(disk, path);
   ASSERT_TRUE(disk.SyncFolder(folder).ok());
   ASSERT_TRUE(disk.RemoveFolder(folder).ok());
   EXPECT_FALSE(disk.Exists(folder));

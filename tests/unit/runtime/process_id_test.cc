@@ -1,6 +1,7 @@
 #include "framework/runtime/process_id.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,29 @@ TEST(ProcessId, AProcessHasEndedBeforeItsParentAsks) {
   EXPECT_EQ(StateOfProcess(described), ProcessState::kEnded) << "nobody has read its exit code yet";
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_EQ(StateOfProcess(described), ProcessState::kEnded);
+}
+
+// A process may end between the opening and the reading of its entry in /proc; both are tried at once here.
+TEST(ProcessId, AProcessMayEndWhileItIsLookedAt) {
+  struct sigaction before = {}, reap = {};
+  reap.sa_handler = SIG_IGN;  // ended children leave /proc at once
+  ASSERT_EQ(sigaction(SIGCHLD, &reap, &before), 0);
+  for (int i = 0; i < 300; ++i) {
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const std::string line = DescribeThisProcess() + "\n";
+      (void)!write(told[1], line.data(), line.size());
+      _exit(0);
+    }
+    const std::string described = LineFrom(told[0]);
+    close(told[0]);
+    close(told[1]);
+    while (StateOfProcess(described) != ProcessState::kEnded) {
+    }
+  }
+  ASSERT_EQ(sigaction(SIGCHLD, &before, nullptr), 0);
 }
 
 TEST(ProcessId, AnotherProcessWithTheNumberIsAnotherOne) {

@@ -10,7 +10,8 @@ namespace {
 TEST(RowPolicy, RulesRoundTripThroughText) {
   for (const char* text :
        {"entry count 3", "entry probability 0.1", "evict unseen 1000", "evict count 3 after 100",
-        "evict shows 0.8 decay 0.98 every 500", "budget_mb 4096",
+        "evict shows 0.8 decay 0.98 every 500", "budget_mb 4096", "budget_mb 1, cold_dir \"/cold rows\"",
+        "entry count 2, evict unseen 9, budget_mb 1, cold_dir \"a\\\"b\"",
         "entry count 2, evict unseen 9, evict count 3 after 4, evict shows 1 decay 0.5 every 7, budget_mb "
         "1"}) {
     const auto policy = ParseRowPolicy(text);
@@ -19,8 +20,15 @@ TEST(RowPolicy, RulesRoundTripThroughText) {
     EXPECT_FALSE(policy->none());
   }
   EXPECT_EQ(ParseRowPolicy(" budget_mb 5,evict unseen 7 ")->ToString(), "evict unseen 7, budget_mb 5");
+  EXPECT_EQ(ParseRowPolicy("cold_dir \"c\", budget_mb 5")->ToString(), "budget_mb 5, cold_dir \"c\"");
   EXPECT_EQ(RowPolicy().ToString(), "");
   EXPECT_TRUE(RowPolicy().none());
+}
+
+TEST(RowPolicy, ABudgetEvictsUnlessRowsGoToDisk) {
+  EXPECT_TRUE(ParseRowPolicy("budget_mb 5")->has_eviction());
+  EXPECT_FALSE(ParseRowPolicy("budget_mb 5, cold_dir \"c\"")->has_eviction());
+  EXPECT_TRUE(ParseRowPolicy("evict unseen 3, budget_mb 5, cold_dir \"c\"")->has_eviction());
 }
 
 TEST(RowPolicy, InvalidRulesAreRefused) {
@@ -29,6 +37,7 @@ TEST(RowPolicy, InvalidRulesAreRefused) {
        {"", "count 3", "entry", "entry 3", "entry count", "entry count many",
         "entry count 2, entry probability 0.5", "evict unseen 2, evict unseen 3", "evict count 3",
         "evict count 3 after", "evict shows 2 decay 0.5", "evict unseen 1.5", "budget_mb 1, budget_mb 2",
+        "budget_mb 1, cold_dir c", "budget_mb 1, cold_dir \"c\", cold_dir \"d\"",
         "entry count 3 evict unseen 4", ", entry count 3", "entry count 3,", "ads: entry count 3"}) {
     EXPECT_EQ(id(text), "E-text-syntax") << text;
   }
@@ -37,14 +46,14 @@ TEST(RowPolicy, InvalidRulesAreRefused) {
         "entry probability 1.01", "entry probability -0.5", "evict unseen 0", "evict count 0 after 5",
         "evict count 5 after 0", "evict shows 0 decay 0.5 every 1", "evict shows 1e999 decay 0.5 every 1",
         "evict shows 1 decay 1 every 1", "evict shows 1 decay 0 every 1", "evict shows 1 decay 0.5 every 0",
-        "budget_mb 0", "budget_mb 1073741825"}) {
+        "budget_mb 0", "budget_mb 1073741825", "cold_dir \"c\"", "budget_mb 1, cold_dir \"\""}) {
     EXPECT_EQ(id(text), "E-row-policy-value") << text;
   }
 }
 
 TEST(RowPolicies, NameTheirTables) {
   for (const char* text :
-       {"", "ads: entry count 3",
+       {"", "ads: entry count 3", "ads: budget_mb 2, cold_dir \"c\", cold_dir: budget_mb 3, cold_dir \"d\"",
         "\"a b\": budget_mb 2, ads: entry count 3, evict unseen 7, evict: evict unseen 8"}) {
     const auto policies = ParseRowPolicies(text);
     ASSERT_TRUE(policies.ok()) << policies.status().ToString();

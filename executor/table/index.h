@@ -69,6 +69,9 @@ class Index {
   void Remove(std::uint32_t hash, Slot slot);
   void Change(std::uint32_t hash, Slot slot, Slot to);
   std::size_t size() const { return size_; }
+  std::size_t memory_bytes() const {
+    return sizeof(Line) * (moving() ? old_.count() + moved_ : now_.count());
+  }
 
  private:
   static constexpr std::size_t kEntries = 8;

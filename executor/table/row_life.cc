@@ -23,7 +23,7 @@ constexpr std::size_t kEnteredMost = 1024;
 RowLife::RowLife(const RowPolicy& policy, std::size_t row_bytes)
     : entry_(policy),
       eviction_(policy),
-      budget_bytes_(static_cast<std::uint64_t>(policy.budget_mb) << 20),
+      budget_bytes_(policy.has_cold() ? 0 : static_cast<std::uint64_t>(policy.budget_mb) << 20),
       row_bytes_(row_bytes + kIndexBytes),
       candidate_bytes_(sizeof(RowHeader) + kIndexBytes),
       candidates_({}) {}
@@ -184,6 +184,7 @@ bool RowLife::Sweep(Shard& rows, const Shard::Moved& moved) {
       if (!IsGone(row, swept_at_)) return false;
       ++counts_.evicted;
       RemoveLater(row.version, row_bytes_);
+      NoteTaken(row, kNotedGone);
       return true;
     };
     SweepSome(rows, rows_left_, work, take, moved);
@@ -197,6 +198,7 @@ bool RowLife::Sweep(Shard& rows, const Shard::Moved& moved) {
       }
       if (!IsLost(candidate, swept_at_)) return false;
       RemoveLater(candidate.version, candidate_bytes_);
+      NoteTaken(candidate, kForgotten);
       return true;
     };
     SweepSome(candidates_, candidates_left_, work, take, {});

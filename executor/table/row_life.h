@@ -19,22 +19,18 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "executor/table/row_copy.h"
 #include "executor/table/row_rules.h"
 #include "executor/table/shard.h"
 #include "executor/table/touch_histogram.h"
 #include "framework/tensor/variable.h"
 
 namespace penstock::table {
-
-// What a checkpoint keeps of rows that are not gone, and of candidates.
-struct LifeCopy {
-  static constexpr Dim kFields = 4;
-  SelectedRows headers;  // by ascending id, int64[?, 4]: is a candidate, version, count, the bits of shows
-  Tensor clock;          // int64[2]: the version of the table, and the versions of a bucket of the histogram
-};
 
 // Since the table was made. A row that enters again counts again.
 struct RowCounts {
@@ -49,7 +45,17 @@ class RowLife {
   RowLife(const RowPolicy& policy, std::size_t row_bytes);
 
   bool IsGone(const RowHeader& row, std::uint64_t now) const {
-    return row.version < touched_.dropped_below() || eviction_.IsGone(row, now);
+    return IsGone(row, LifeClock{.version = now, .dropped_below = touched_.dropped_below()});
+  }
+  bool IsGone(const RowHeader& row, const LifeClock& clock) const {
+    return row.version < clock.dropped_below || eviction_.IsGone(row, clock.version);
+  }
+  LifeClock clock(std::uint64_t now) const { return {now, touched_.dropped_below()}; }
+  std::uint64_t GoneFrom(const RowHeader& row) const { return eviction_.GoneFrom(row); }
+  // A row that was gone has been taken back elsewhere than by Sweep.
+  void TookBack(const RowHeader& row) {
+    ++counts_.evicted;
+    NoteTaken(row, kNotedGone);
   }
   // Removes the rows of ids that do not enter from the gradients of the update that makes `version`. Calls
   // reset(row) for each listed row that is gone and enters again: it must get its initial values.
@@ -62,7 +68,18 @@ class RowLife {
   // Decides which rows exceed the budget.
   void EndUpdate(Shard& rows, std::uint64_t version, const Shard::Moved& moved);
 
-  LifeCopy Copy(const Shard& rows, std::uint64_t now) const;
+  // What checkpoints keep beside the rows: the clock, and candidates, in no order; `since`: those that have
+  // changed after this version. All the candidates that there are count for `all`.
+  LifeCopy CopyCandidates(std::uint64_t now, std::optional<std::uint64_t> since, Dim& all) const;
+  static void WriteFields(const RowHeader& header, bool is_candidate, std::int64_t* fields);
+  // The same candidates for a checkpoint, and the ids that have been forgotten since the last call, or whose
+  // rows were taken back.
+  LifeCopy CutCandidates(std::uint64_t now, std::optional<std::uint64_t> since, Dim& all,
+                         std::vector<std::int64_t>& gone);
+  // Notes for checkpoints that a row is gone, which must be; whether it was not noted before.
+  static bool NoteGone(RowHeader& row) { return std::exchange(row.entry, kNotedGone) != kNotedGone; }
+  // Whether an update may move rows, because a sweep must be complete before it.
+  bool SweepsInUpdates() const { return budget_bytes_ > 0 && eviction_.any(); }
   // Replaces what is known of rows that are there; others are left out. Call before the first update.
   void Restore(Shard& rows, const LifeCopy& copy);
 
@@ -76,7 +93,9 @@ class RowLife {
   std::size_t candidate_count() const { return candidates_.size(); }
 
  private:
-  enum Candidate : std::uint32_t { kWaits, kEnters };  // RowHeader::entry; kEnters: in its version
+  // RowHeader::entry. kEnters: in its version; kForgotten: lost, and noted for checkpoints.
+  enum Candidate : std::uint32_t { kWaits, kEnters, kForgotten };
+  static constexpr std::uint32_t kNotedGone = ~std::uint32_t{0};  // RowHeader::entry of a row
   bool IsLost(const RowHeader& candidate, std::uint64_t now) const {
     return candidate.version < touched_.dropped_below() || eviction_.IsForgotten(candidate, now);
   }
@@ -89,6 +108,9 @@ class RowLife {
                   const std::function<void(Row)>& reset);
   void Reset(Row row, const std::function<void(Row)>& reset);
   void RemoveLater(std::uint64_t version, std::uint64_t bytes);
+  void NoteTaken(const RowHeader& header, std::uint32_t noted) {
+    if (notes_taken_ && header.entry != noted) taken_.push_back(header.id);
+  }
   void BeginSweep(Shard& rows, const Shard::Moved& moved);
   template <typename Take>
   void SweepSome(Shard& shard, Slot& left, std::size_t& work, const Take& take, const Shard::Moved& moved);
@@ -109,6 +131,8 @@ class RowLife {
   Slot rows_left_ = 0, candidates_left_ = 0;  // slots below are not looked at yet
   bool releasing_ = false;                    // memory behind the rows
   bool again_ = false;                        // another sweep follows
+  bool notes_taken_ = false;                  // for checkpoints, from the first on
+  std::vector<std::int64_t> taken_;           // ids whose headers were taken back since the last one
   RowCounts counts_;
   // Of Admit; members to reuse their memory.
   std::vector<std::int64_t> absent_;

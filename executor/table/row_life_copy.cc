@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <utility>
 
 #include "executor/table/row_life.h"
 
@@ -24,31 +25,47 @@ Kept ReadKept(const SelectedRows& headers, std::size_t at) {
 
 }  // namespace
 
-LifeCopy RowLife::Copy(const Shard& rows, std::uint64_t now) const {
-  std::vector<Kept> kept;
-  for (Slot slot = 0; slot < rows.size(); ++slot) {
-    const RowHeader& row = *rows.At(slot).header;
-    if (!IsGone(row, now)) kept.push_back({.is_candidate = 0, .header = row});
-  }
+void RowLife::WriteFields(const RowHeader& header, bool is_candidate, std::int64_t* fields) {
+  fields[0] = is_candidate ? 1 : 0;
+  fields[1] = static_cast<std::int64_t>(header.version);
+  fields[2] = header.count;
+  fields[3] = std::bit_cast<std::uint32_t>(header.shows);
+}
+
+LifeCopy RowLife::CopyCandidates(std::uint64_t now, std::optional<std::uint64_t> since, Dim& all) const {
+  std::vector<const RowHeader*> kept;
+  all = 0;
   for (Slot slot = 0; slot < candidates_.size(); ++slot) {
-    const RowHeader& row = *candidates_.At(slot).header;
-    if (row.entry == kWaits && !IsLost(row, now)) kept.push_back({.is_candidate = 1, .header = row});
+    const RowHeader& candidate = *candidates_.At(slot).header;
+    if (candidate.entry != kWaits || IsLost(candidate, now)) continue;
+    ++all;
+    if (!since || candidate.version > *since) kept.push_back(&candidate);
   }
-  std::ranges::sort(kept, {}, [](const Kept& one) { return std::tuple(one.header.id, one.is_candidate); });
   LifeCopy copy;
   copy.headers.value = Tensor(DType::kInt64, {static_cast<Dim>(kept.size()), LifeCopy::kFields});
   std::int64_t* fields = copy.headers.value.Data<std::int64_t>();
-  for (const auto& [is_candidate, header] : kept) {
-    copy.headers.rows.push_back(header.id);
-    *fields++ = is_candidate;
-    *fields++ = static_cast<std::int64_t>(header.version);
-    *fields++ = header.count;
-    *fields++ = std::bit_cast<std::uint32_t>(header.shows);
+  for (const RowHeader* const header : kept) {
+    copy.headers.rows.push_back(header->id);
+    WriteFields(*header, true, fields);
+    fields += LifeCopy::kFields;
   }
   copy.clock = Tensor(DType::kInt64, {2});
   copy.clock.Data<std::int64_t>()[0] = static_cast<std::int64_t>(now);
   copy.clock.Data<std::int64_t>()[1] = static_cast<std::int64_t>(touched_.width());
   return copy;
+}
+
+LifeCopy RowLife::CutCandidates(std::uint64_t now, std::optional<std::uint64_t> since, Dim& all,
+                                std::vector<std::int64_t>& gone) {
+  notes_taken_ = true;
+  gone = std::exchange(taken_, {});
+  for (Slot slot = 0; slot < candidates_.size(); ++slot) {
+    RowHeader& candidate = *candidates_.At(slot).header;
+    if (candidate.entry != kWaits || !IsLost(candidate, now)) continue;
+    candidate.entry = kForgotten;
+    gone.push_back(candidate.id);
+  }
+  return CopyCandidates(now, since, all);
 }
 
 // The histogram takes versions in ascending order.

@@ -1,6 +1,7 @@
 #include "executor/table/row_rules.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace penstock::table {
@@ -49,6 +50,21 @@ bool EvictionRule::IsGone(const RowHeader& row, std::uint64_t now) const {
   if (policy_.shows <= 0) return false;
   const auto every = static_cast<std::uint64_t>(policy_.decay_every);
   return now / every > row.version / every && Decayed(row, now) < policy_.shows;
+}
+
+std::uint64_t EvictionRule::GoneFrom(const RowHeader& row) const {
+  std::uint64_t from = kNeverGone;
+  if (policy_.unseen > 0) from = row.version + static_cast<std::uint64_t>(policy_.unseen) + 1;
+  if (policy_.count > 0 && row.count < static_cast<std::uint64_t>(policy_.count))
+    from = std::min(from, row.version + static_cast<std::uint64_t>(policy_.count_after) + 1);
+  if (policy_.shows <= 0) return from;
+  // The logarithms are not exact: begins one period early.
+  const double shows = static_cast<double>(row.shows);
+  const double periods = std::log(policy_.shows / shows) / std::log(policy_.decay) - 1;
+  const auto every = static_cast<std::uint64_t>(policy_.decay_every);
+  std::uint64_t at = (row.version / every + static_cast<std::uint64_t>(std::max(1.0, periods))) * every;
+  while (at < from && Decayed(row, at) >= policy_.shows) at += every;
+  return std::min(from, at);
 }
 
 float EvictionRule::ShowsAfter(const RowHeader& row, std::uint64_t now) const {

@@ -11,11 +11,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "executor/table/shard.h"
 #include "framework/text/row_policy.h"
 
 namespace penstock::table {
+
+inline constexpr std::uint64_t kNeverGone = std::numeric_limits<std::uint64_t>::max();
 
 class EntryRule {
  public:
@@ -37,6 +40,8 @@ class EvictionRule {
 
   bool any() const { return policy_.unseen > 0 || policy_.count > 0 || policy_.shows > 0; }
   bool IsGone(const RowHeader& row, std::uint64_t now) const;
+  // The first version at which the row is gone if nothing lists it.
+  std::uint64_t GoneFrom(const RowHeader& row) const;
   // As IsGone, for an id that has no row yet: it is forgotten when it is unseen.
   bool IsForgotten(const RowHeader& row, std::uint64_t now) const {
     return policy_.unseen > 0 && row.version <= now &&

@@ -43,13 +43,14 @@ void RowTable::Column::MakeRow(std::int64_t id, std::byte* out) const {
 }
 
 Result<RowTable> RowTable::Make(const Shape& whole, const std::vector<ColumnSource>& columns, Layout layout,
-                                const RowPolicy& policy) {
+                                const RowPolicy& policy, const ColdFiles& cold) {
   RowTable table;
   table.layout_ = layout;
   table.height_ = whole[0];
   for (const ColumnSource& source : columns) PENSTOCK_RETURN_IF_ERROR(table.AddColumn(whole, source));
   PENSTOCK_RETURN_IF_ERROR(table.AddRows(whole));
-  if (!policy.none()) table.BeginLife(policy);
+  if (policy.has_entry() || policy.has_eviction()) table.BeginLife(policy);
+  if (policy.has_cold()) PENSTOCK_RETURN_IF_ERROR(table.BeginCold(policy, cold));
   return table;
 }
 
@@ -80,6 +81,7 @@ Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source) {
   if (rows->rows.empty() && rows->value.shape()[0] > 0)
     column.start = std::make_shared<GivenRows>(rows->value.Clone());
   column.values = Tensor(rows->value.dtype(), rows->value.shape().WithRows(0));
+  column.bytes = static_cast<std::size_t>(column.width()) * SizeOf(column.values.dtype());
   return OkStatus();
 }
 
@@ -189,68 +191,6 @@ void RowTable::ReadAfter(const StepHistory* steps, std::span<const std::int64_t>
       table.MakeRow(ids[i], to);
     }
   });
-}
-
-void RowTable::CopyRow(Row row, std::size_t i, RowCopy& copy) const {
-  for (std::size_t column = 0; column < columns_.size(); ++column) {
-    Tensor& to = column == 0 ? copy.rows.value : copy.states[column - 1];
-    const std::size_t bytes = columns_[column].row_bytes();
-    CopyBytes(At(column, row), bytes, to.raw() + i * bytes);
-  }
-}
-
-RowCopy RowTable::BeginCopy(CopiedRows kind) const {
-  std::vector<std::pair<std::int64_t, Slot>> rows;
-  rows.reserve(shard_->size());
-  for (Slot slot = 0; slot < shard_->size(); ++slot) {
-    if (IsStored(shard_->At(slot))) rows.emplace_back(shard_->At(slot).header->id, slot);
-  }
-  const auto sized = [&](const Column& column) {
-    return Tensor(column.values.dtype(), column.values.shape().WithRows(static_cast<Dim>(rows.size())));
-  };
-  std::sort(rows.begin(), rows.end());
-  RowCopy copy;
-  copy.kind = kind;
-  copy.order.reserve(rows.size());
-  for (const auto& [id, slot] : rows) copy.order.push_back(slot);
-  copy.rows.height = height_;
-  copy.rows.value = sized(columns_.front());
-  copy.rows.start = columns_.front().start;
-  copy.rows.rows.reserve(copy.order.size());
-  std::transform(columns_.begin() + 1, columns_.end(), std::back_inserter(copy.states), sized);
-  if (kind == CopiedRows::kStored && KeepsHistory()) {
-    copy.versions = Tensor(DType::kInt64, {static_cast<Dim>(copy.order.size()), 1});
-    const std::vector<double> numbers = history_->numbers();
-    copy.history = Tensor(DType::kFp64, {static_cast<Dim>(numbers.size())});
-    std::copy(numbers.begin(), numbers.end(), copy.history.Data<double>());
-  }
-  return copy;
-}
-
-bool RowTable::CopyRows(RowCopy& copy, Dim rows_max) const {
-  const std::size_t begin = copy.rows.rows.size();
-  const std::size_t end = begin + std::min(copy.order.size() - begin, static_cast<std::size_t>(rows_max));
-  std::vector<std::byte> current;
-  for (std::size_t i = begin; i < end; ++i) {
-    const Row row = shard_->At(copy.order[i]);
-    copy.rows.rows.push_back(row.header->id);
-    CopyRow(copy.kind == CopiedRows::kStored ? row : Current(row, current), i, copy);
-    if (copy.versions.initialized())
-      copy.versions.Data<std::int64_t>()[i] = static_cast<std::int64_t>(row.header->version);
-  }
-  return end == copy.order.size();
-}
-
-void RowTable::Publish() const {
-  RowCopy copy = BeginCopy();
-  CopyRows(copy, row_count());
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    SelectedRows published{.rows = copy.rows.rows};
-    published.height = height_;
-    published.value = i == 0 ? copy.rows.value : copy.states[i - 1];
-    published.start = columns_[i].start;
-    columns_[i].variable->As<SelectedRows>() = std::move(published);
-  }
 }
 
 }  // namespace penstock::table

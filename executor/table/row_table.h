@@ -6,8 +6,8 @@
 //   table.PositionOf(grad.rows[0]);             // their position in each column
 //   table.column(1);                            // f32[table.capacity(), 32]
 //   table.Publish();                            // t and moment list the rows
-//   RowCopy copy = table.BeginCopy();           // of the table and its states, in portions
-//   while (!table.CopyRows(copy, 1000)) ...     // in between, no row may change
+//   RowCopy copy = table.BeginCopy();           // of the table and its states, in portions (row_copy.h)
+//   while (!table.CopyRows(copy, 1000)) ...
 //
 // For a RowRule, Layout::kRows keeps a row's value and states together, and Update takes the place of Require
 // and of work on columns. If the rule also changes rows that a gradient does not list, such a row is stored
@@ -24,6 +24,10 @@
 // ends with EndUpdate. `while (table.Sweep()) ...` takes back the memory of evicted rows, a millisecond at a
 // time; this changes nothing else.
 //
+// With a RowPolicy of cold_dir, rows beyond its budget are on disk (cold_tier.h): `table.Fetch(ids)` must be
+// called with the ids of each Update and Read before it. `Sweep` moves rows; nothing but memory and time
+// depends on it.
+//
 // Not thread-safe; const calls may run beside each other.
 #pragma once
 
@@ -34,6 +38,8 @@
 #include <string>
 #include <vector>
 
+#include "executor/table/cold_tier.h"
+#include "executor/table/row_copy.h"
 #include "executor/table/row_life.h"
 #include "executor/table/shard.h"
 #include "framework/base/status.h"
@@ -43,20 +49,10 @@
 
 namespace penstock::table {
 
-enum class CopiedRows {
-  kCurrent,  // as Read returns them
-  kStored,   // as they lie, with the updates that they have
-};
-
-// The table's rows at the time when the copy began; complete once CopyRows returns true.
-struct RowCopy {
-  CopiedRows kind = CopiedRows::kCurrent;
-  std::vector<Slot> order;     // rows by ascending id
-  SelectedRows rows;           // the rows copied so far, in that order
-  std::vector<Tensor> states;  // the same rows of the other columns
-  // Of kStored, in a table whose rows may have missed updates: the number of updates that each row has,
-  // i64[rows, 1], and of every update of the table what StepHistory notes, f64[updates]. Else uninitialized.
-  Tensor versions, history;
+// Of a table with cold_dir: the disk that has the folder, and a name that tells its files from others.
+struct ColdFiles {
+  Disk* disk = nullptr;
+  std::string name;
 };
 
 class RowTable {
@@ -73,12 +69,14 @@ class RowTable {
   // `whole` is the table over all servers; ids are any int64, whatever its height. The first column is the
   // table itself. Rows that the variables list are stored from the start. kFailedPrecondition
   // E-server-startup: a variable has neither rows nor initial values for them. kInvalidArgument
-  // E-server-shape: the columns do not match, or one is not selected rows.
+  // E-server-shape: the columns do not match, or one is not selected rows. kUnimplemented E-server-cold:
+  // columns with cold_dir, which also needs `cold`.
   static Result<RowTable> Make(const Shape& whole, const std::vector<ColumnSource>& columns,
-                               Layout layout = Layout::kColumns, const RowPolicy& policy = {});
+                               Layout layout = Layout::kColumns, const RowPolicy& policy = {},
+                               const ColdFiles& cold = {});
 
   Dim row_count() const {
-    return static_cast<Dim>(shard_->size());
+    return static_cast<Dim>(shard_->size()) + static_cast<Dim>(cold_ == nullptr ? 0 : cold_->size());
   }  // evicted ones too, until they are swept
   std::size_t column_count() const { return columns_.size(); }
   const std::string& name(std::size_t column) const { return columns_[column].name; }
@@ -112,6 +110,16 @@ class RowTable {
   // columns, up to the rounding of CatchUp. Throws std::bad_alloc, before any row changes.
   void Update(const Step& step);
 
+  // Brings rows of these ids from disk, if they are there. kDataLoss E-table-cold-damaged, E-file-short,
+  // kInvalidArgument E-file-read: a row cannot be read; E-file-write, kFailedPrecondition E-table-cold-full:
+  // rows could not be moved to disk since the last call.
+  Status Fetch(std::span<const std::int64_t> ids) {
+    return cold_ == nullptr ? OkStatus() : cold_->Fetch(*shard_, ids);
+  }
+  bool has_cold_rows() const { return cold_ != nullptr; }
+  bool moving() const { return cold_ != nullptr && cold_->moving(*shard_, version_); }
+  ColdCounts cold_counts() const { return cold_ == nullptr ? ColdCounts() : cold_->counts(*shard_); }
+
   // Writes the row of each id, one after the other; zeros for `padding`, unless that is -1.
   void Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
   // From now on, ReadLast can be called. Call it after UseRule and Continue.
@@ -119,22 +127,41 @@ class RowTable {
   // Reads as before the last update, but rows that it listed, or that a policy evicted by it, as they are.
   void ReadLast(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
   bool has_policy() const { return life_ != nullptr; }
-  // Makes the variables list the stored rows that are not evicted, in ascending order.
-  void Publish() const;
+  // Makes the variables list the stored rows that are not evicted, in ascending order. Errors of Fetch.
+  Status Publish() const;
 
-  // Whether evicted rows take memory; takes some of it back, and returns the same. Not during a copy.
-  bool sweeping() const { return life_ != nullptr && life_->sweeping(); }
+  // Whether evicted rows take memory, or rows are to be moved to disk; does some of it, and returns the same.
+  // Not during a copy.
+  bool sweeping() const {
+    return (life_ != nullptr && life_->sweeping()) ||
+           (cold_ != nullptr && cold_->sweeping(*shard_, version_));
+  }
   bool Sweep();
   // With a policy: what a checkpoint keeps beside the rows, and how it continues, before the first update.
   // kInvalidArgument E-server-shape: it is of rows that the table does not have.
-  LifeCopy CopyLife() const { return life_->Copy(*shard_, version_); }
+  LifeCopy CopyLife() const;
   Status RestoreLife(const LifeCopy& copy);
   RowCounts counts() const { return life_ == nullptr ? RowCounts() : life_->counts(); }
 
-  // Copies all columns in portions. Between two portions rows may be read, but neither created nor changed.
-  RowCopy BeginCopy(CopiedRows kind = CopiedRows::kCurrent) const;
-  // Copies up to `rows_max` more rows. Returns true when all are copied.
+  // Copies all columns in portions, as the rows are now; `since`: only rows that were changed after this
+  // version, which requires NotesChanges. Between two portions rows may be read. Before an update,
+  // CopyAhead copies the rows that it changes; where the table cannot say which (CopiesAhead), copy the rest.
+  RowCopy BeginCopy(CopiedRows kind = CopiedRows::kCurrent, std::optional<std::uint64_t> since = {}) const;
+  // The same of kind kStored for a checkpoint; `changes`: only what has changed since the last call, and the
+  // ids of rows that are gone since then. Of columns, a hash of each row tells whether it has changed.
+  // `portion`: the rows of a portion, whose memory is taken as it is needed.
+  RowCopy BeginCut(bool changes, Dim portion);
+  // All at once: the rows that the next update evicts unless it lists them. Requires a policy without a
+  // budget, or with cold_dir.
+  RowCopy CopyLeaving() const;
+  // Goes through up to `rows_max` more rows. Returns true when all are copied, or RowCopy::status is an
+  // error. Cold rows may be fetched meanwhile.
   bool CopyRows(RowCopy& copy, Dim rows_max) const;
+  bool CopiesAhead(const RowCopy& copy) const;
+  void CopyAhead(RowCopy& copy, std::span<SelectedRows* const> gradients) const;
+  // Whether each row's header says after which version it was changed last.
+  bool NotesChanges() const { return layout_ == Layout::kRows; }
+  std::uint64_t version() const { return version_; }
 
  private:
   struct Column {
@@ -143,13 +170,19 @@ class RowTable {
     std::shared_ptr<const RowStart> start;  // null: zeros
     Tensor values;  // kColumns: by slot; kRows: without rows, for the type and the width
     Dim width() const { return values.shape().RowWidth(); }
-    std::size_t row_bytes() const { return static_cast<std::size_t>(width()) * SizeOf(values.dtype()); }
+    std::size_t bytes = 0;  // of a row
+    std::size_t row_bytes() const { return bytes; }
     void MakeRow(std::int64_t id, std::byte* out) const;
   };
 
   Status AddColumn(const Shape& whole, const ColumnSource& source);
   Status AddRows(const Shape& whole);
   void BeginLife(const RowPolicy& policy);
+  Status BeginCold(const RowPolicy& policy, const ColdFiles& cold);
+  void CopyColdRows(RowCopy& copy, Dim rows_max) const;
+  // Those from RowCopy::cold_place on. `records`: memory for them.
+  void CopyRecords(RowCopy& copy, Slot end, std::span<std::byte> records,
+                   std::vector<std::byte>& current) const;
   void Grow(Dim rows);
   void Touch(std::span<const std::int64_t> ids);
   void Shrink();
@@ -169,22 +202,28 @@ class RowTable {
   Row AfterSteps(const StepHistory* steps, Row row, std::vector<std::byte>& copy) const;
   void ReadAfter(const StepHistory* steps, std::span<const std::int64_t> ids, std::int64_t padding,
                  std::byte* out) const;
-  // Writes the row in place `i` of the copy.
-  void CopyRow(Row row, std::size_t i, RowCopy& copy) const;
+  RowCopy MakeCopy(CopiedRows kind, std::optional<std::uint64_t> since, Dim portion) const;
+  bool HasChanged(const RowCopy& copy, Row row) const;
+  bool NoteGone(const RowCopy& copy, Row row) const;
+  std::uint64_t HashOfColumns(Row row) const;
+  // Adds the row, if it belongs to the copy. `current`: memory for a row that gets what it missed.
+  void AddTo(RowCopy& copy, Row row, std::vector<std::byte>& current) const;
 
   static constexpr Dim kCapacityLeast = 16;
 
   Layout layout_ = Layout::kColumns;
   std::int64_t height_ = 0;
-  Dim capacity_ = 0;               // of the columns
-  std::uint64_t version_ = 0;      // updates
-  std::unique_ptr<Shard> shard_;   // kColumns: headers alone
-  std::unique_ptr<RowLife> life_;  // null without a policy
+  Dim capacity_ = 0;                // of the columns
+  std::uint64_t version_ = 0;       // updates
+  std::unique_ptr<Shard> shard_;    // kColumns: headers alone
+  std::unique_ptr<RowLife> life_;   // null without entry and eviction
+  std::unique_ptr<ColdTier> cold_;  // null without cold_dir
   std::vector<Column> columns_;
   std::shared_ptr<const RowRule> rule_;
   std::vector<std::size_t> offsets_;           // of the rule's columns
   std::unique_ptr<StepHistory> history_;       // of all updates; null: rows miss nothing
   std::unique_ptr<StepHistory> last_history_;  // after KeepLast: without the last update
+  std::shared_ptr<CutNotes> cut_notes_;        // from the first BeginCut on
   // Of an update; members to reuse their memory.
   std::vector<RowOfStep> merged_;
   std::vector<std::uint64_t> merged_versions_;  // before the update

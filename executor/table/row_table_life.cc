@@ -1,6 +1,7 @@
-// Tables whose rows enter and are evicted by a policy.
+// Tables whose rows enter, are evicted, and are moved to disk by a policy.
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "executor/table/row_table.h"
 
@@ -13,6 +14,21 @@ void RowTable::BeginLife(const RowPolicy& policy) {
   life_ = std::make_unique<RowLife>(
       policy, layout_ == Layout::kRows ? shard_->row_bytes() : shard_->row_bytes() + columns);
   for (Slot slot = 0; slot < shard_->size(); ++slot) life_->Load(*shard_->At(slot).header);
+}
+
+Status RowTable::BeginCold(const RowPolicy& policy, const ColdFiles& cold) {
+  const std::string& name = columns_.front().name;
+  if (layout_ != Layout::kRows) {
+    return Unimplemented("E-server-cold", "rows of ", name, " cannot be kept in ", policy.cold_dir,
+                         ": an update of the table may change any of its rows")
+        .With(
+            "leave cold_dir out, or use an optimizer that updates rows one by one, without a clip or a "
+            "regularizer");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(
+      cold_, ColdTier::Make({.disk = cold.disk, .folder = policy.cold_dir, .name = cold.name},
+                            static_cast<std::uint64_t>(policy.budget_mb) << 20, shard_->row_bytes()));
+  return OkStatus();
 }
 
 Status RowTable::RestoreLife(const LifeCopy& copy) {
@@ -63,11 +79,14 @@ void RowTable::EndUpdate() {
   life_->EndUpdate(*shard_, version_, OnMove());
 }
 
+// One after the other: a sweep of evicted rows continues at a slot, which must not be behind the last row.
 bool RowTable::Sweep() {
-  if (!sweeping()) return false;
-  if (life_->Sweep(*shard_, OnMove())) return true;
-  Shrink();
-  return false;
+  if (life_ != nullptr && life_->sweeping()) {
+    if (life_->Sweep(*shard_, OnMove())) return true;
+    Shrink();
+    return sweeping();
+  }
+  return cold_ != nullptr && cold_->Sweep(*shard_, version_, life_.get());
 }
 
 Shard::Moved RowTable::OnMove() {
@@ -83,6 +102,10 @@ void RowTable::Moved(Slot from, Slot to) {
     if (from != to) std::memcpy(values + to * bytes, values + from * bytes, bytes);
     column.MakeRow(0, values + from * bytes);
   }
+  if (cut_notes_ == nullptr) return;
+  std::vector<std::uint64_t>& hashes = cut_notes_->hashes;
+  const std::uint64_t moved = from < hashes.size() ? std::exchange(hashes[from], 0) : 0;
+  if (to < hashes.size() && to != from) hashes[to] = moved;
 }
 
 // Columns of which half is unused become smaller.

@@ -79,6 +79,7 @@ class Shard {
   // Continues the growth of the index by up to so many lines. Returns true when it is complete: until the
   // next row is made, rows can be erased.
   bool Settle(std::size_t lines) { return index_.Settle(lines); }
+  std::size_t index_bytes() const { return index_.memory_bytes(); }
   // Erases the rows with these slots, in descending order. The last row takes the slot of each, unless it is
   // the erased row itself; then calls moved(from, to), where `from` is the slot that is no longer in use.
   using Moved = std::function<void(Slot from, Slot to)>;

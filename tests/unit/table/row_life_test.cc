@@ -189,6 +189,7 @@ TEST(RowLife, ACopyListsOnlyRowsThatAreNotEvicted) {
   trained.Update({{9}});
   RowCopy copy = trained.table().BeginCopy();
   EXPECT_TRUE(trained.table().CopyRows(copy, 100));
+  copy.Sort();
   EXPECT_EQ(copy.rows.rows, (std::vector<std::int64_t>{2, 9}));
   EXPECT_EQ(copy.rows.value.shape()[0], 2);
 }

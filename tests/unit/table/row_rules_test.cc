@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 
 namespace penstock::table {
 namespace {
@@ -41,6 +43,25 @@ TEST(EvictionRule, ARowIsGoneWhenItIsUnseenForLonger) {
   EXPECT_FALSE(rule.IsGone(row, 4)) << "a row that is newer than the sweep";
   EXPECT_TRUE(rule.IsForgotten(row, 16));
   EXPECT_FALSE(rule.IsForgotten(row, 15));
+}
+
+TEST(EvictionRule, GoneFromIsTheFirstVersionAtWhichARowIsGone) {
+  std::mt19937_64 random(6);
+  for (const char* text : {"evict unseen 10", "evict count 3 after 4", "evict shows 1.5 decay 0.7 every 9",
+                           "evict shows 0.01 decay 0.98 every 2", "evict shows 3 decay 0.5 every 1",
+                           "evict unseen 60, evict count 2 after 30, evict shows 1.5 decay 0.7 every 9"}) {
+    const EvictionRule rule(ParseRowPolicy(text).value());
+    for (int i = 0; i < 100; ++i) {
+      const RowHeader row = {.version = random() % 50,
+                             .count = static_cast<std::uint32_t>(random() % 6),
+                             .shows = static_cast<float>(random() % 100 + 1) / 8};
+      std::uint64_t first = row.version;
+      while (first < 2000 && !rule.IsGone(row, first)) ++first;
+      EXPECT_EQ(std::min<std::uint64_t>(rule.GoneFrom(row), 2000), first)
+          << text << " " << row.version << " " << row.count << " " << row.shows;
+    }
+  }
+  EXPECT_EQ(EvictionRule(ParseRowPolicy("entry count 3").value()).GoneFrom({.version = 4}), kNeverGone);
 }
 
 TEST(EvictionRule, ARareRowIsGoneAfterItsTime) {

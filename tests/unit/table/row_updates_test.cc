@@ -110,7 +110,7 @@ TEST(RowUpdates, ARowIsUpdatedOnceByTheSumOfItsGradients) {
   const auto sum = [](float a, float b, float c) { return (a + b) + c; };
   const float first = sum(large, 1, -large) * 0.5f, second = 3;
   EXPECT_EQ(Read(table, {5, 6}), (std::vector<float>{5.5f - 0.5f * first, 5.5f - 0.5f * second, 6, 6}));
-  table.Publish();
+  EXPECT_TRUE(table.Publish().ok());
   EXPECT_EQ(made.sums.As<SelectedRows>().rows, (std::vector<std::int64_t>{5, 6, 9}));
   EXPECT_EQ(made.sums.As<SelectedRows>().value.Data<float>()[1], second) << "the state is kept beside";
   EXPECT_EQ(made.steps, 1) << "once a step, not once a gradient";
@@ -129,14 +129,14 @@ TEST(RowUpdates, ATableContinuesFromItsPublishedRows) {
   {
     RowTable table = made.Make();
     made.Update(table, {Gradient({8, 3}, {2, 2, 4, 4})});
-    table.Publish();
+    EXPECT_TRUE(table.Publish().ok());
   }
   EXPECT_EQ(made.values.As<SelectedRows>().rows, (std::vector<std::int64_t>{3, 8}));
   RowTable table = made.Make();
   EXPECT_EQ(Read(table, {8, 3, 0}), (std::vector<float>{7.5, 7.5, 1.5, 1.5, 0.5, 0.5}));
   made.Update(table, {Gradient({3}, {2, 2})});
   EXPECT_EQ(Read(table, {3}), (std::vector<float>{0.5, 0.5}));
-  table.Publish();
+  EXPECT_TRUE(table.Publish().ok());
   EXPECT_EQ(made.sums.As<SelectedRows>().value.Data<float>()[0], 6) << "4 before, 2 after";
 }
 
@@ -147,12 +147,88 @@ TEST(RowUpdates, CopiesInPortionsAreTheRowsByAscendingId) {
   RowCopy copy = table.BeginCopy();
   EXPECT_FALSE(table.CopyRows(copy, 2));
   EXPECT_TRUE(table.CopyRows(copy, 2));
+  copy.Sort();
   EXPECT_EQ(copy.rows.rows, (std::vector<std::int64_t>{10, 20, 30}));
   EXPECT_EQ(copy.rows.value.Data<float>()[0], 9.5f);
   ASSERT_EQ(copy.states.size(), 1u);
   EXPECT_EQ(copy.states[0].Data<float>()[5], 1);
   made.Update(table, {Gradient({10}, {1, 1})});
   EXPECT_EQ(copy.rows.value.Data<float>()[0], 9.5f) << "it stays as it is";
+}
+
+struct CopiedTable {
+  std::vector<std::int64_t> ids, versions;
+  std::vector<float> values, sums;
+
+  explicit CopiedTable(RowCopy copy) {
+    copy.Sort();
+    ids = copy.rows.rows;
+    const auto value = copy.rows.value.Span<float>(), sum = copy.states[0].Span<float>();
+    values.assign(value.begin(), value.end());
+    sums.assign(sum.begin(), sum.end());
+    if (copy.versions.initialized()) {
+      const auto version = copy.versions.Span<std::int64_t>();
+      versions.assign(version.begin(), version.end());
+    }
+  }
+  friend bool operator==(const CopiedTable&, const CopiedTable&) = default;
+};
+
+SelectedRows RandomGradient(std::mt19937& random) {
+  std::vector<std::int64_t> ids(1 + random() % 6);
+  for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random() % 40);
+  std::vector<float> values(2 * ids.size());
+  for (float& value : values) value = static_cast<float>(random() % 8);
+  return Gradient(std::move(ids), values);
+}
+
+// Goes on with the copy while the table is updated, and compares it with one that was made at once.
+void ExpectTheRowsOfItsBegin(Table& made, CopiedRows kind, unsigned seed) {
+  std::mt19937 random(seed);
+  RowTable table = made.Make();
+  std::optional<std::uint64_t> since;
+  for (int round = 0; round < 20; ++round) {
+    RowCopy at_once = table.BeginCopy(kind, since), copy = table.BeginCopy(kind, since);
+    ASSERT_TRUE(table.CopiesAhead(copy));
+    table.CopyRows(at_once, table.row_count());
+    if (since) since = table.version();
+    if (!since && round > 9) since = table.version();
+    do {
+      std::vector<SelectedRows> gradients = {RandomGradient(random), RandomGradient(random)};
+      std::vector<SelectedRows*> pointers = {&gradients[0], &gradients[1]};
+      table.CopyAhead(copy, pointers);
+      made.Update(table, std::move(gradients));
+    } while (!table.CopyRows(copy, static_cast<Dim>(random() % 5)));
+    EXPECT_EQ(CopiedTable(std::move(copy)), CopiedTable(std::move(at_once))) << seed << " " << round;
+  }
+}
+
+TEST(RowUpdates, ACopyThatUpdatesInterruptHasTheRowsOfItsBegin) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Table made;
+    ExpectTheRowsOfItsBegin(made, CopiedRows::kCurrent, seed);
+    ExpectTheRowsOfItsBegin(made, CopiedRows::kStored, seed);
+  }
+}
+
+TEST(RowUpdates, ACopySinceAVersionHasTheRowsChangedAfterIt) {
+  Table made;
+  RowTable table = made.Make();
+  made.Update(table, {Gradient({30, 10, 20}, {1, 1, 2, 2, 3, 3})});
+  const std::uint64_t first = table.version();
+  EXPECT_EQ(CopiedTable([&] {
+              RowCopy none = table.BeginCopy(CopiedRows::kStored, first);
+              EXPECT_TRUE(table.CopyRows(none, 3));
+              return none;
+            }())
+                .ids.size(),
+            0u);
+  made.Update(table, {Gradient({20, 5}, {1, 1, 1, 1})});
+  RowCopy copy = table.BeginCopy(CopiedRows::kStored, first);
+  EXPECT_TRUE(table.CopyRows(copy, 100));
+  const CopiedTable changed(std::move(copy));
+  EXPECT_EQ(changed.ids, (std::vector<std::int64_t>{5, 20}));
+  EXPECT_EQ(changed.sums, (std::vector<float>{1, 1, 4, 4}));
 }
 
 struct MovingTable : Table {
@@ -163,9 +239,20 @@ struct MovingTable : Table {
   }
 };
 
+TEST(MissedRowUpdates, ACopyThatUpdatesInterruptHasTheRowsOfItsBegin) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    MovingTable made;
+    ExpectTheRowsOfItsBegin(made, CopiedRows::kStored, seed);
+  }
+  MovingTable made;
+  const RowTable table = made.Make();
+  EXPECT_FALSE(table.CopiesAhead(table.BeginCopy())) << "rows get what they missed by then";
+}
+
 float Stored(const RowTable& table, std::size_t place) {
   RowCopy copy = table.BeginCopy(CopiedRows::kStored);
   table.CopyRows(copy, table.row_count());
+  copy.Sort();
   return copy.rows.value.Data<float>()[2 * place];
 }
 
@@ -203,6 +290,7 @@ TEST(MissedRowUpdates, ContinueFromACopyOfWhatIsStored) {
   made.Update(table, 0.25f, {3});
   RowCopy copy = table.BeginCopy(CopiedRows::kStored);
   ASSERT_TRUE(table.CopyRows(copy, 2));
+  copy.Sort();
   EXPECT_EQ(copy.versions.Data<std::int64_t>()[1], 1);
   MovingTable again;
   again.values.As<SelectedRows>().rows = copy.rows.rows;
@@ -238,7 +326,7 @@ TEST(RowUpdates, TheOrderOfRowsDoesNotMatter) {
     std::vector<std::int64_t> used = ids;
     if (backwards) std::reverse(used.begin(), used.end());
     made.Update(table, {Gradient(used, std::vector<float>(used.size() * 2, 0.25f))});
-    table.Publish();
+    EXPECT_TRUE(table.Publish().ok());
     const auto values = made.values.As<SelectedRows>().value.Span<float>();
     return std::pair(made.values.As<SelectedRows>().rows, std::vector<float>(values.begin(), values.end()));
   };

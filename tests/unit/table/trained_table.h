@@ -40,8 +40,9 @@ class LifeStart : public RowStart {
 // A table of one column, updated as a pserver does.
 class Trained {
  public:
-  Trained(std::string_view policy, Layout layout, Dim width = 2)
-      : policy_(policy), layout_(layout), width_(width) {
+  // `disk`: of a policy with cold_dir.
+  Trained(std::string_view policy, Layout layout, Dim width = 2, Disk* disk = nullptr)
+      : policy_(policy), layout_(layout), width_(width), disk_(disk) {
     auto& rows = variable_.As<SelectedRows>();
     rows.value = Tensor(DType::kFp32, {0, width});
     rows.start = std::make_shared<LifeStart>();
@@ -51,7 +52,7 @@ class Trained {
   // Continues as a server that is started from a checkpoint.
   void Restart() {
     const LifeCopy life = table_->CopyLife();
-    table_->Publish();
+    EXPECT_TRUE(table_->Publish().ok());
     table_ = Make();
     ASSERT_TRUE(table_->RestoreLife(life).ok());
   }
@@ -66,6 +67,7 @@ class Trained {
       std::fill_n(gradients[i].value.Data<float>(), gradients[i].value.count(), 1.0f);
       pointers.push_back(&gradients[i]);
     }
+    for (const auto& list : ids) ASSERT_TRUE(table_->Fetch(list).ok());
     if (layout_ == Layout::kRows) {
       table_->Update({.gradients = pointers});
       return;
@@ -80,14 +82,15 @@ class Trained {
     }
     table_->EndUpdate();
   }
-  float Read(std::int64_t id) const {
+  float Read(std::int64_t id) {
     std::vector<float> row(static_cast<std::size_t>(width_));
+    EXPECT_TRUE(table_->Fetch(std::vector<std::int64_t>{id}).ok());
     table_->Read(std::vector<std::int64_t>{id}, -1, reinterpret_cast<std::byte*>(row.data()));
     EXPECT_EQ(row.front(), row.back());
     return row.front();
   }
   std::map<std::int64_t, float> Published() {
-    table_->Publish();
+    EXPECT_TRUE(table_->Publish().ok());
     const auto& rows = variable_.As<SelectedRows>();
     std::map<std::int64_t, float> all;
     for (std::size_t i = 0; i < rows.rows.size(); ++i)
@@ -102,8 +105,10 @@ class Trained {
 
  private:
   std::optional<RowTable> Make() {
+    const RowPolicy policy = policy_.empty() ? RowPolicy() : ParseRowPolicy(policy_).value();
     RowTable table =
-        RowTable::Make({1000, width_}, {{"t", &variable_}}, layout_, ParseRowPolicy(policy_).value()).value();
+        RowTable::Make({1000, width_}, {{"t", &variable_}}, layout_, policy, {.disk = disk_, .name = "t"})
+            .value();
     if (layout_ == Layout::kRows) table.UseRule(std::make_shared<Subtract>(), {0});
     return table;
   }
@@ -111,6 +116,7 @@ class Trained {
   const std::string policy_;
   const Layout layout_;
   const Dim width_;
+  Disk* const disk_;
   Variable variable_;
   std::optional<RowTable> table_;
 };

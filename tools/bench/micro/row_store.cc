@@ -4,13 +4,20 @@
 // Adam has lazy_mode, except in adam_whole and step_whole, where a row first gets the steps that it missed;
 // `uniform`: all ids are as frequent. RowMap does the same with absl::flat_hash_map, whose slots contain the
 // rows, but adds nothing up. All rows are stored before.
+//
+// RowsOnDisk is RowStore with a budget for a fifth of the rows, counted with the indexes of all; the others
+// are in files in the folder for temporary files, which the system caches as far as it has memory. A batch
+// includes the sweeps after it. `miss_us`: the time to bring rows back and to move others out, divided by
+// the rows brought back; `misses`: their share of the ids; `of_budget`: the memory of the table.
 #include <absl/container/flat_hash_map.h>
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -75,7 +82,8 @@ double ResidentBytes() {
 
 class StoredTable {
  public:
-  StoredTable(std::int64_t rows, const char* optimizer, std::size_t columns, bool lazy) {
+  StoredTable(std::int64_t rows, const char* optimizer, std::size_t columns, bool lazy,
+              const RowPolicy& policy = {}) {
     std::vector<table::RowTable::ColumnSource> sources;
     std::vector<std::size_t> used;
     for (std::size_t i = 0; i < columns; ++i) {
@@ -83,7 +91,8 @@ class StoredTable {
       sources.push_back({"column", &variables_[i]});
       used.push_back(i);
     }
-    table_ = Must(table::RowTable::Make({rows, kFloats}, sources, table::RowTable::Layout::kRows));
+    table_ = Must(table::RowTable::Make({rows, kFloats}, sources, table::RowTable::Layout::kRows, policy,
+                                        {.disk = &SystemDisk(), .name = "bench"}));
     const Op op = Op(optimizer).Set("lazy_mode", lazy);
     table_->UseRule(RowRuleOf(*AllOps().Find(optimizer), op, DType::kFp32), used);
     gradient_.value = Tensor(DType::kFp32, {kBatchIds, kFloats});
@@ -92,8 +101,15 @@ class StoredTable {
       for (auto i = row; i < std::min<std::int64_t>(rows, row + kBatchIds); ++i)
         gradient_.rows.push_back(WordOf(i));
       Update();
+      Sweep();
     }
   }
+  void Fetch(std::span<const std::int64_t> ids) { Must(table_->Fetch(ids)); }
+  void Sweep() {
+    while (table_->Sweep()) {
+    }
+  }
+  table::ColdCounts cold_counts() const { return table_->cold_counts(); }
   void Lookup(std::span<const std::int64_t> ids) { table_->Read(ids, -1, gradient_.value.raw()); }
   void Update(std::span<const std::int64_t> ids) {
     gradient_.rows.assign(ids.begin(), ids.end());
@@ -140,6 +156,44 @@ void RowStore(benchmark::State& state, const StoreCase& run) {
     if (run.updates) table.Update(ids);
   }
   Report(state, bytes, run.columns);
+}
+
+void RowsOnDisk(benchmark::State& state, const StoreCase& run) {
+  using Clock = std::chrono::steady_clock;
+  const std::int64_t rows = state.range(0);
+  // A header and the columns, in whole lines; some 14 bytes for each index entry.
+  const auto row_bytes =
+      static_cast<std::int64_t>((32 + run.columns * kFloats * sizeof(float) + 63) / 64 * 64);
+  RowPolicy policy;
+  policy.budget_mb = (rows / 5 * row_bytes + rows * 14 + rows / 5 * 17) / (1 << 20) + 4;
+  policy.cold_dir = std::filesystem::temp_directory_path() / "penstock_bench_rows";
+  const double before = ResidentBytes();
+  StoredTable table(rows, run.optimizer, run.columns, run.lazy, policy);
+  Batches batches(rows, run.uniform);
+  const auto step = [&] {
+    const std::span<const std::int64_t> ids = batches.Next();
+    const auto begin = Clock::now();
+    table.Fetch(ids);
+    auto moved = Clock::now() - begin;
+    if (run.lookups) table.Lookup(ids);
+    if (run.updates) table.Update(ids);
+    const auto swept = Clock::now();
+    table.Sweep();
+    return moved + (Clock::now() - swept);
+  };
+  for (int i = 0; i < 200; ++i) step();  // the rows that come often are in memory
+  const table::ColdCounts begun = table.cold_counts();
+  Clock::duration moved{0};
+  for ([[maybe_unused]] const auto i : state) moved += step();
+  const table::ColdCounts counts = table.cold_counts();
+  const auto misses = static_cast<double>(counts.fetched - begun.fetched);
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kBatchIds));
+  state.counters["miss_us"] = std::chrono::duration<double, std::micro>(moved).count() / misses;
+  state.counters["misses"] = misses / static_cast<double>(state.items_processed());
+  state.counters["hot"] = static_cast<double>(counts.hot);
+  state.counters["file_mb"] = static_cast<double>(counts.file_bytes) / (1 << 20);
+  state.counters["of_budget"] =
+      (ResidentBytes() - before) / (static_cast<double>(policy.budget_mb) * (1 << 20));
 }
 
 void RowMap(benchmark::State& state, bool updates) {
@@ -189,6 +243,9 @@ BENCHMARK_CAPTURE(RowStore, step, kStep)->Apply(TableRows);
 BENCHMARK_CAPTURE(RowStore, step_whole, kStepWhole)->Apply(TableRows);
 BENCHMARK_CAPTURE(RowStore, step_uniform, kStepUniform)->Apply(TableRows);
 BENCHMARK_CAPTURE(RowStore, step_whole_uniform, kStepWholeUniform)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowsOnDisk, sgd, kSgd)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowsOnDisk, adam, kAdam)->Apply(TableRows);
+BENCHMARK_CAPTURE(RowsOnDisk, step, kStep)->Apply(TableRows);
 BENCHMARK_CAPTURE(RowMap, lookup, false)->Apply(TableRows);
 BENCHMARK_CAPTURE(RowMap, sgd, true)->Apply(TableRows);
 

@@ -45,11 +45,23 @@ std::string Summary(const Found& found) {
   std::uint64_t values = 0, bytes = 0;
   for (const Manifest& part : found.parts) {
     values += part.values.size();
-    bytes += part.bytes;
+    bytes += part.all_bytes();
   }
   return StrCat("step ", found.step, "  whole: ", CountOf(found.parts.size(), "pserver"), ", ",
                 CountOf(static_cast<std::uint64_t>(found.parts.front().trainers), "trainer"), ", ",
                 CountOf(values, "value"), ", ", bytes, " bytes\n");
+}
+
+// The base of the rows, then what has changed: "part-0-of-1.rows-5 (900 bytes) + ...".
+std::string FilesOf(const ValueEntry& value) {
+  std::string text;
+  for (auto record = value.records.begin(); record != value.records.end();) {
+    std::uint64_t bytes = 0;
+    const std::string& file = record->file;
+    for (; record != value.records.end() && record->file == file; ++record) bytes += record->bytes;
+    text += StrCat(text.empty() ? "" : " + ", file, " (", bytes, " bytes)");
+  }
+  return text;
 }
 
 std::string Details(const Found& found) {
@@ -61,6 +73,7 @@ std::string Details(const Found& found) {
                      checkpoint::KindName(value.kind));
       if (!value.of.empty() && value.of != value.name) text += StrCat(" of ", value.of);
       if (value.row_begin && *value.row_begin > 0) text += StrCat(" from row ", *value.row_begin);
+      if (!value.records.empty()) text += StrCat("  in ", FilesOf(value));
       text += "\n";
     }
   }
@@ -117,7 +130,18 @@ std::map<std::pair<int, std::string>, const ValueEntry*> ValuesOf(const Found& f
   return values;
 }
 
-int CompareParts(const Found& a, const Found& b) {
+// Rows that are saved incrementally are read: equal ones may be in different files.
+Result<bool> SameValues(const Found& a, const ValueEntry& left, const Found& b, const ValueEntry& right,
+                        int server) {
+  if (left.records.empty() && right.records.empty())
+    return left.crc32c == right.crc32c && left.bytes == right.bytes;
+  const auto part = static_cast<std::size_t>(server);
+  PENSTOCK_ASSIGN_OR_RETURN(Variable one, ReadValue(SystemDisk(), a.folder, a.parts[part], left));
+  PENSTOCK_ASSIGN_OR_RETURN(Variable two, ReadValue(SystemDisk(), b.folder, b.parts[part], right));
+  return RecordOf(one) == RecordOf(two);
+}
+
+Result<int> CompareParts(const Found& a, const Found& b) {
   const auto left = ValuesOf(a), right = ValuesOf(b);
   int differences = 0;
   const auto tell = [&](const std::pair<int, std::string>& key, const std::string& how) {
@@ -130,8 +154,9 @@ int CompareParts(const Found& a, const Found& b) {
       tell(key, StrCat("only in step ", a.step));
     } else if (value->type != other->second->type) {
       tell(key, StrCat(value->type, ", in step ", b.step, " ", other->second->type));
-    } else if (value->crc32c != other->second->crc32c || value->bytes != other->second->bytes) {
-      tell(key, "other values");
+    } else {
+      PENSTOCK_ASSIGN_OR_RETURN(const bool same, SameValues(a, *value, b, *other->second, key.first));
+      if (!same) tell(key, "other values");
     }
   }
   for (const auto& [key, value] : right) {
@@ -184,8 +209,8 @@ int Diff(const std::string& a, const std::string& b) {
   const Result<Found> left = FindWhole(a), right = FindWhole(b);
   if (!left.ok()) return BadInput(left.status());
   if (!right.ok()) return BadInput(right.status());
-  if (left->parts.size() == right->parts.size()) return CompareParts(*left, *right);
-  const Result<int> code = CompareWholes(*left, *right);
+  const bool same_parts = left->parts.size() == right->parts.size();
+  const Result<int> code = same_parts ? CompareParts(*left, *right) : CompareWholes(*left, *right);
   return code.ok() ? *code : BadInput(code.status());
 }
 

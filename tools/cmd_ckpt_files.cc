@@ -9,12 +9,22 @@
 #include <vector>
 
 #include "executor/checkpoint/export.h"
+#include "executor/checkpoint/export_parts.h"
 #include "executor/checkpoint/writer.h"
 #include "framework/text/program_file.h"
 #include "tools/command.h"
 
 DECLARE_string(main);
 DEFINE_bool(numpy, false, "export: NAME.npy of each variable, instead of Fluid's files");
+DEFINE_bool(safetensors, false,
+            "export: safetensors files, for serving: TABLE.part-K with rows of a table, and variables");
+DEFINE_int64(part_mb, 0,
+             "export of arrays: MB (2^20 bytes) of a part of a table; memory for one part is used. "
+             "safetensors: 256. NumPy: a table is one array, if this is not given");
+DEFINE_int64(since, 0,
+             "export of arrays: rows of tables that have changed after the checkpoint of this step, "
+             "and TABLE.gone, the ids that have lost their rows");
+DEFINE_bool(states, true, "export of arrays in parts: with what updates keep, such as moments");
 DEFINE_int64(step, 0, "import: the number of complete steps of the checkpoint; required");
 
 namespace penstock::tools {
@@ -83,11 +93,38 @@ Status Import(const std::string& folder, const std::string& to) {
 
 }  // namespace
 
+namespace {
+
+Status ExportAsTold(const checkpoint::Reader& reader, const std::string& out) {
+  const bool parts = FLAGS_safetensors || FLAGS_part_mb != 0 || FLAGS_since != 0 || !FLAGS_states;
+  if (FLAGS_numpy && FLAGS_safetensors)
+    return InvalidArgument("E-usage", "ckpt export: give --numpy or --safetensors, not both");
+  if (parts && !FLAGS_numpy && !FLAGS_safetensors) {
+    return InvalidArgument("E-usage", "ckpt export: --part_mb, --since and --states need --numpy or ",
+                           "--safetensors");
+  }
+  if (FLAGS_part_mb < 0 || FLAGS_part_mb > (std::int64_t{1} << 30) || FLAGS_since < 0) {
+    return InvalidArgument("E-usage", "ckpt export: --part_mb ", FLAGS_part_mb, " and --since ", FLAGS_since,
+                           " must not be below 0, and --part_mb at most 2^30");
+  }
+  if (!parts) {
+    return FLAGS_numpy ? checkpoint::ExportNumpy(SystemDisk(), reader, out)
+                       : checkpoint::ExportFluid(SystemDisk(), reader, out);
+  }
+  checkpoint::PartsOptions options{
+      .format = FLAGS_numpy ? checkpoint::ArrayFormat::kNumpy : checkpoint::ArrayFormat::kSafetensors,
+      .states = FLAGS_states};
+  if (FLAGS_part_mb > 0) options.part_bytes = static_cast<std::size_t>(FLAGS_part_mb) << 20;
+  if (FLAGS_since > 0) options.since = static_cast<std::uint64_t>(FLAGS_since);
+  return checkpoint::ExportParts(SystemDisk(), reader, out, options);
+}
+
+}  // namespace
+
 int ExportCheckpoint(const checkpoint::Found& found, const std::string& out) {
   const Result<checkpoint::Reader> reader = checkpoint::Reader::Make(SystemDisk(), found);
   if (!reader.ok()) return BadInput(reader.status());
-  const Status status = FLAGS_numpy ? checkpoint::ExportNumpy(SystemDisk(), *reader, out)
-                                    : checkpoint::ExportFluid(SystemDisk(), *reader, out);
+  const Status status = ExportAsTold(*reader, out);
   if (!status.ok()) return BadInput(status);
   std::cout << "step " << found.step << "  " << reader->wholes().size() << " variables in " << out << "\n";
   return kExitOk;

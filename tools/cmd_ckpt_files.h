@@ -7,7 +7,8 @@
 
 namespace penstock::tools {
 
-// Writes the checkpoint's variables to files in the folder, as --numpy says.
+// Writes the checkpoint's variables to files in the folder, as --numpy, --safetensors, --part_mb, --since and
+// --states say.
 int ExportCheckpoint(const checkpoint::Found& found, const std::string& out);
 // Makes a checkpoint in `to` of a folder of save_persistables, as --main and --step say.
 int ImportCheckpoint(const std::string& folder, const std::string& to);

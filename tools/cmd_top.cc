@@ -45,7 +45,8 @@ std::vector<std::string> AddressesIn(const fs::path& folder) {
 std::vector<TopRow> Look(const Arguments& arguments) {
   std::vector<TopRow> rows;
   for (const std::string& argument : arguments) {
-    const bool is_folder = fs::is_directory(argument);
+    std::error_code none;
+    const bool is_folder = fs::is_directory(argument, none);
     const std::vector<std::string> found =
         is_folder ? AddressesIn(argument) : std::vector<std::string>{argument};
     for (const std::string& address : found) {

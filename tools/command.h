@@ -29,6 +29,8 @@ int RunCheck(const Arguments& arguments);
 int RunCkpt(const Arguments& arguments);
 int RunConvert(const Arguments& arguments);
 int RunDiff(const Arguments& arguments);
+int RunDoctor(const Arguments& arguments);
+int RunScale(const Arguments& arguments);
 int RunMemoryOptimize(const Arguments& arguments);
 int RunReleaseMemory(const Arguments& arguments);
 int RunPlan(const Arguments& arguments);

@@ -18,8 +18,9 @@ std::vector<std::string_view> JobFlagsAnd(std::initializer_list<std::string_view
   return flags;
 }
 
-const std::vector<Command>& Commands() {
-  static const std::vector<Command> commands = {
+// Commands about programs.
+std::vector<Command> ProgramCommands() {
+  return {
       {"convert",
        "A B",
        "writes program A to B; the file names select the formats: .pb .pb.gz .pdmodel __model__ .ir .json",
@@ -51,6 +52,12 @@ const std::vector<Command>& Commands() {
        "proves that the role programs in a folder fit together and, given the source, compute the same",
        {"main", "startup", "facts"},
        RunCheck},
+  };
+}
+
+// Commands about jobs and machines.
+std::vector<Command> JobCommands() {
+  return {
       {"plot",
        "LOG [--out FILE] [--text]",
        "plots the progress lines of a trainer's log (launch --progress SECONDS): a PNG with matplotlib, bars "
@@ -75,16 +82,36 @@ const std::vector<Command>& Commands() {
        {"program", "batch", "feed", "role", "gemm_gflops", "copy_gbytes", "threads"},
        RunProfile},
       {"ckpt",
-       "ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B | export DIR/step-N OUT [--numpy] | "
-       "import FOLDER DIR --main F --step N",
+       "ls DIR | ls DIR/step-N | verify DIR | diff DIR/step-A DIR/step-B | export DIR/step-N OUT "
+       "[--numpy|--safetensors] [--part_mb N] [--since M] | import FOLDER DIR --main F --step N",
        "shows the checkpoints of a job (launch --checkpoint_dir DIR), verifies all their bytes, compares "
        "two; "
-       "exports the variables of one as fluid.io.save_persistables or NumPy writes them; makes one of a "
-       "folder "
-       "of save_persistables",
-       {"numpy", "main", "step"},
+       "exports the variables of one as fluid.io.save_persistables, NumPy or safetensors writes them, tables "
+       "in "
+       "parts or only what has changed since an earlier one; makes one of a folder of save_persistables",
+       {"numpy", "safetensors", "part_mb", "since", "states", "main", "step"},
        RunCkpt},
+      {"doctor",
+       "[--json]",
+       "prints what this machine and this installation offer to a job: processors, libraries, GPUs, shared "
+       "memory, limits, clock; and what to do about what is missing or too small",
+       {},
+       RunDoctor},
+      {"scale",
+       "DIR --servers N",
+       "changes the number of pservers of a running job to N, between two steps; DIR is its log folder. The "
+       "trainers keep running",
+       {},
+       RunScale},
   };
+}
+
+const std::vector<Command>& Commands() {
+  static const std::vector<Command> commands = [] {
+    std::vector<Command> all = ProgramCommands();
+    for (const Command& one : JobCommands()) all.push_back(one);
+    return all;
+  }();
   return commands;
 }
 
@@ -117,8 +144,8 @@ int Main(const Arguments& arguments) {
       PrintUsage(std::cout, command);
       return kExitOk;
     }
-    if (command.run == RunPlot)
-      return RunPlot({arguments.begin() + 1, arguments.end()});  // has its own flags
+    if (command.run == RunPlot || command.run == RunDoctor || command.run == RunScale)
+      return command.run({arguments.begin() + 1, arguments.end()});  // have their own flags
     const Result<Arguments> rest = TakeFlags(command, {arguments.begin() + 1, arguments.end()});
     return rest.ok() ? command.run(*rest) : BadInput(rest.status());
   }

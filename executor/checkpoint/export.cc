@@ -7,38 +7,18 @@
 #include <string_view>
 #include <utility>
 
+#include "executor/checkpoint/array_files.h"
 #include "executor/checkpoint/fluid_files.h"
+#include "executor/checkpoint/out_file.h"
 #include "framework/base/crc32c.h"
 #include "framework/tensor/serialize.h"
 
 namespace penstock::checkpoint {
 namespace {
 
-Status RequireEmpty(Disk& disk, const std::string& folder) {
-  if (disk.Exists(folder)) {
-    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
-    if (!names.empty()) {
-      return FailedPrecondition("E-checkpoint-target", folder, " is not empty: it has ", names.front())
-          .With("give a new folder");
-    }
-  }
-  return disk.MakeFolder(folder);
-}
-
 Status WriteInto(Disk& disk, const std::string& path, std::string_view bytes) {
   PENSTOCK_RETURN_IF_ERROR(disk.MakeFolder(FolderOf(path)));
   return ReplaceFile(disk, path, bytes);
-}
-
-// The values of such a table are not those that a lookup returns.
-Status RequireCurrent(const Reader& reader) {
-  for (const auto& [name, whole] : reader.wholes()) {
-    if (whole.kind != ValueKind::kHistory) continue;
-    return Unimplemented("E-checkpoint-history", reader.found().folder, ": rows of ", whole.of,
-                         " miss updates, which only a pserver makes up for")
-        .With("continue the job, and save by fluid.io.save_persistables");
-  }
-  return OkStatus();
 }
 
 // The parameters whose rows lie by id.
@@ -110,38 +90,41 @@ Status ExportShards(Disk& disk, const Reader& reader, const std::string& name, c
   return OkStatus();
 }
 
-// NumPy's name of an element type: "<f4".
-std::string NumpyType(DType type) {
-  const bool is_unsigned = type == DType::kUInt8 || type == DType::kSizeT;
-  const char kind = type == DType::kBool ? 'b' : IsFloat(type) ? 'f' : is_unsigned ? 'u' : 'i';
-  return StrCat(SizeOf(type) == 1 ? '|' : '<', kind, SizeOf(type));
-}
-
-// NumPy's format 1.0: a text that describes the array, filled up to 64 bytes, and the elements.
 Status WriteNumpy(Disk& disk, const std::string& folder, const std::string& name, const Tensor& tensor) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string path, FileOf(folder, name + ".npy"));
-  std::string shape;
-  for (const Dim extent : tensor.shape().dims()) shape += StrCat(extent, ", ");
-  if (tensor.shape().rank() > 1) shape.resize(shape.size() - 2);
-  if (tensor.shape().rank() == 1) shape.resize(shape.size() - 1);
-  std::string text = StrCat("{'descr': '", NumpyType(tensor.dtype()), "', 'fortran_order': False, 'shape': (",
-                            shape, "), }");
-  constexpr std::size_t kBefore = 10, kAligned = 64;
-  text.resize((kBefore + text.size() + 1 + kAligned - 1) / kAligned * kAligned - kBefore - 1, ' ');
-  text += '\n';
-  std::string bytes("\x93NUMPY\x01\x00", 8);
-  bytes += static_cast<char>(text.size() & 0xff);
-  bytes += static_cast<char>(text.size() >> 8);
-  bytes += text;
-  bytes.append(reinterpret_cast<const char*>(tensor.raw()), tensor.bytes());
-  return WriteInto(disk, path, bytes);
+  PENSTOCK_ASSIGN_OR_RETURN(OutFile file, OutFile::Create(disk, path));
+  PENSTOCK_RETURN_IF_ERROR(file.Append(NumpyHead(tensor.dtype(), tensor.shape())));
+  PENSTOCK_RETURN_IF_ERROR(file.Append(tensor));
+  return file.Finish();
 }
 
 }  // namespace
 
+Status RequireEmptyFolder(Disk& disk, const std::string& folder) {
+  if (disk.Exists(folder)) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+    if (!names.empty()) {
+      return FailedPrecondition("E-checkpoint-target", folder, " is not empty: it has ", names.front())
+          .With("give a new folder");
+    }
+  }
+  return disk.MakeFolder(folder);
+}
+
+// The values of such a table are not those that a lookup returns.
+Status RequireCurrent(const Reader& reader) {
+  for (const auto& [name, whole] : reader.wholes()) {
+    if (whole.kind != ValueKind::kHistory) continue;
+    return Unimplemented("E-checkpoint-history", reader.found().folder, ": rows of ", whole.of,
+                         " miss updates, which only a pserver makes up for")
+        .With("continue the job, and save by fluid.io.save_persistables");
+  }
+  return OkStatus();
+}
+
 Status ExportFluid(Disk& disk, const Reader& reader, const std::string& folder) {
   PENSTOCK_RETURN_IF_ERROR(RequireCurrent(reader));
-  PENSTOCK_RETURN_IF_ERROR(RequireEmpty(disk, folder));
+  PENSTOCK_RETURN_IF_ERROR(RequireEmptyFolder(disk, folder));
   const std::set<std::string> tables = TablesOf(reader);
   for (const auto& [name, whole] : reader.wholes()) {
     if (whole.rows && whole.kind == ValueKind::kParam)
@@ -158,7 +141,7 @@ Status ExportFluid(Disk& disk, const Reader& reader, const std::string& folder) 
 
 Status ExportNumpy(Disk& disk, const Reader& reader, const std::string& folder) {
   PENSTOCK_RETURN_IF_ERROR(RequireCurrent(reader));
-  PENSTOCK_RETURN_IF_ERROR(RequireEmpty(disk, folder));
+  PENSTOCK_RETURN_IF_ERROR(RequireEmptyFolder(disk, folder));
   for (const auto& [name, whole] : reader.wholes()) {
     if (whole.kind == ValueKind::kPolicy) continue;
     PENSTOCK_ASSIGN_OR_RETURN(const Variable value, reader.ReadWhole(name));

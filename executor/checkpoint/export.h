@@ -27,6 +27,11 @@ Status ExportFluid(Disk& disk, const Reader& reader, const std::string& folder);
 // NAME.ids.npy. The same errors.
 Status ExportNumpy(Disk& disk, const Reader& reader, const std::string& folder);
 
+// Of any export: the folder is empty, or made; no row of a table misses updates, so its values are those that
+// a lookup returns. The errors above.
+Status RequireEmptyFolder(Disk& disk, const std::string& folder);
+Status RequireCurrent(const Reader& reader);
+
 struct Described {
   ValueKind kind = ValueKind::kParam;
   std::string of = {};    // the parameter to which it belongs

@@ -4,13 +4,15 @@
 #include <charconv>
 #include <utility>
 
+#include "executor/checkpoint/merge_rows.h"
 #include "framework/base/crc32c.h"
 #include "framework/tensor/serialize.h"
 
 namespace penstock::checkpoint {
 namespace {
 
-constexpr std::string_view kStep = "step-", kPart = "part-", kOf = "-of-", kManifest = ".json";
+constexpr std::string_view kStep = "step-", kPart = "part-", kOf = "-of-", kManifest = ".json",
+                           kValues = ".values";
 constexpr std::uint64_t kManifestBytesMax = std::uint64_t{1} << 30;
 
 // Takes a decimal number from the front of the text.
@@ -66,11 +68,8 @@ std::string WhyNot(Disk& disk, const Found& found, const PartOf& part, const Man
   if (manifest.step != found.step || manifest.server != part.server || manifest.servers != part.servers)
     return StrCat(NameOf(part), " has a manifest of another part");
   if (manifest.run != found.parts.front().run) return StrCat(NameOf(part), " is of another run of the job");
-  const std::string file = ValuesFile(found.folder, part.server, part.servers);
-  const Result<std::uint64_t> bytes = disk.SizeOf(file);
-  if (!bytes.ok()) return StrCat(NameOf(part), " lacks its values");
-  if (*bytes == manifest.bytes) return {};
-  return StrCat(NameOf(part), " has ", *bytes, " bytes of values instead of ", manifest.bytes);
+  const std::string lack = WhatFilesLack(disk, found.folder, manifest);
+  return lack.empty() ? lack : StrCat(NameOf(part), " ", lack);
 }
 
 // Reads the parts of a checkpoint of so many servers.
@@ -95,15 +94,27 @@ Status Damaged(const std::string& file, const std::string& name, std::string_vie
       .With("resume from an earlier checkpoint of the folder: move this one away");
 }
 
-Result<std::string> ReadBytes(Disk& disk, const std::string& file, const ValueEntry& entry) {
-  Result<std::string> bytes = disk.Read(file, entry.offset, entry.bytes);
+Result<std::string> ReadBytes(Disk& disk, const std::string& file, const std::string& name,
+                              const Record& record) {
+  Result<std::string> bytes = disk.Read(file, record.offset, record.bytes);
   if (!bytes.ok()) {
-    if (bytes.status().id() == "E-file-short") return Damaged(file, entry.name, bytes.status().message());
+    if (bytes.status().id() == "E-file-short") return Damaged(file, name, bytes.status().message());
     return std::move(bytes).status();
   }
   const std::uint32_t crc = Crc32c(0, bytes->data(), bytes->size());
-  if (crc == entry.crc32c) return bytes;
-  return Damaged(file, entry.name, StrCat("its CRC32C is ", crc, ", the manifest says ", entry.crc32c));
+  if (crc == record.crc32c) return bytes;
+  return Damaged(file, name, StrCat("its CRC32C is ", crc, ", the manifest says ", record.crc32c));
+}
+
+template <typename T>
+Result<T> ReadRecord(Disk& disk, const std::string& file, const ValueEntry& entry, const Record& record,
+                     Result<T> (*read)(std::string_view&)) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(disk, file, entry.name, record));
+  std::string_view text = bytes;
+  Result<T> value = read(text);
+  if (!value.ok()) return Damaged(file, entry.name, value.status().message());
+  if (!text.empty()) return Damaged(file, entry.name, "bytes follow it");
+  return value;
 }
 
 }  // namespace
@@ -115,11 +126,28 @@ std::string StepFolder(const std::string& folder, std::uint64_t step) {
 std::string PartName(int server, int servers) { return StrCat(kPart, server, kOf, servers); }
 
 std::string ValuesFile(const std::string& step_folder, int server, int servers) {
-  return StrCat(step_folder, "/", PartName(server, servers), ".values");
+  return StrCat(step_folder, "/", PartName(server, servers), kValues);
 }
 
 std::string ManifestFile(const std::string& step_folder, int server, int servers) {
   return StrCat(step_folder, "/", PartName(server, servers), kManifest);
+}
+
+std::string RowsFileName(int server, int servers, std::uint64_t step) {
+  return StrCat(PartName(server, servers), ".rows-", step);
+}
+
+std::string WhatFilesLack(Disk& disk, const std::string& step_folder, const Manifest& part) {
+  const Result<std::uint64_t> bytes = disk.SizeOf(ValuesFile(step_folder, part.server, part.servers));
+  if (!bytes.ok()) return "lacks its values";
+  if (*bytes != part.bytes) return StrCat("has ", *bytes, " bytes of values instead of ", part.bytes);
+  for (const RowsFile& file : part.files) {
+    const Result<std::uint64_t> rows = disk.SizeOf(StrCat(step_folder, "/", file.name));
+    if (!rows.ok()) return StrCat("lacks ", file.name);
+    if (*rows != file.bytes)
+      return StrCat("has ", *rows, " bytes of ", file.name, " instead of ", file.bytes);
+  }
+  return {};
 }
 
 Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder) {
@@ -161,25 +189,61 @@ Result<std::optional<std::uint64_t>> NewestWhole(Disk& disk, const std::string& 
       .With("a job that starts from the beginning needs an empty folder");
 }
 
+Result<SelectedRows> ReadRows(Disk& disk, const std::string& step_folder, const ValueEntry& entry,
+                              const Record& record) {
+  return ReadRecord(disk, StrCat(step_folder, "/", record.file), entry, record, ReadSelectedRows);
+}
+
+Result<std::vector<std::int64_t>> ReadGone(Disk& disk, const std::string& step_folder,
+                                           const ValueEntry& entry, const Record& record) {
+  const std::string file = StrCat(step_folder, "/", record.file);
+  PENSTOCK_ASSIGN_OR_RETURN(const Tensor ids, ReadRecord(disk, file, entry, record, ReadTensor));
+  if (ids.dtype() != DType::kInt64 || ids.shape().rank() != 1)
+    return Damaged(file, entry.name, "its rows that are gone are not a list of ids");
+  return std::vector<std::int64_t>(ids.Span<std::int64_t>().begin(), ids.Span<std::int64_t>().end());
+}
+
+std::vector<Record> RecordsOf(const Manifest& part, const ValueEntry& entry) {
+  if (!entry.records.empty()) return entry.records;
+  return {{.file = PartName(part.server, part.servers) + std::string(kValues),
+           .offset = entry.offset,
+           .bytes = entry.bytes,
+           .crc32c = entry.crc32c}};
+}
+
+std::size_t StepOfRecord(const Manifest& part, const Record& record) {
+  return static_cast<std::size_t>(std::ranges::find(part.files, record.file, &RowsFile::name) -
+                                  part.files.begin());
+}
+
 Result<Variable> ReadValue(Disk& disk, const std::string& step_folder, const Manifest& part,
                            const ValueEntry& entry) {
-  const std::string file = ValuesFile(step_folder, part.server, part.servers);
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(disk, file, entry));
-  std::string_view record = bytes;
   Variable value;
-  Status read;
-  if (entry.rows) {
-    Result<SelectedRows> rows = ReadSelectedRows(record);
-    rows.ok() ? static_cast<void>(value.As<SelectedRows>() = *std::move(rows))
-              : static_cast<void>(read = std::move(rows).status());
-  } else {
-    Result<Tensor> tensor = ReadTensor(record);
-    tensor.ok() ? static_cast<void>(value.As<Tensor>() = *std::move(tensor))
-                : static_cast<void>(read = std::move(tensor).status());
+  const std::vector<Record> records = RecordsOf(part, entry);
+  if (!entry.rows) {
+    const std::string file = StrCat(step_folder, "/", records.front().file);
+    PENSTOCK_ASSIGN_OR_RETURN(value.As<Tensor>(), ReadRecord(disk, file, entry, records.front(), ReadTensor));
+    return value;
   }
-  if (!read.ok()) return Damaged(file, entry.name, read.message());
-  if (!record.empty()) return Damaged(file, entry.name, "bytes follow it");
-  return value;
+  SavedRows saved;
+  for (const Record& record : records) {
+    const std::size_t step = StepOfRecord(part, record);
+    if (record.gone) {
+      PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::int64_t> gone,
+                                ReadGone(disk, step_folder, entry, record));
+      saved.Remove(step, gone);
+    } else {
+      PENSTOCK_ASSIGN_OR_RETURN(SelectedRows rows, ReadRows(disk, step_folder, entry, record));
+      saved.Add(step, std::move(rows));
+    }
+  }
+  std::optional<SelectedRows> rows = saved.Take();
+  if (rows) {
+    value.As<SelectedRows>() = *std::move(rows);
+    return value;
+  }
+  return Damaged(StrCat(step_folder, "/", records.back().file), entry.name,
+                 "one step has a row twice, or its rows have different widths");
 }
 
 Result<std::vector<Value>> ReadPart(Disk& disk, const std::string& step_folder, const Manifest& part) {
@@ -193,10 +257,12 @@ Result<std::vector<Value>> ReadPart(Disk& disk, const std::string& step_folder, 
 
 Status VerifyCheckpoint(Disk& disk, const Found& found) {
   for (const Manifest& part : found.parts) {
-    const std::string file = ValuesFile(found.folder, part.server, part.servers);
     for (const ValueEntry& entry : part.values) {
-      const Result<std::string> bytes = ReadBytes(disk, file, entry);
-      if (!bytes.ok()) return bytes.status();
+      for (const Record& record : RecordsOf(part, entry)) {
+        const std::string file = StrCat(found.folder, "/", record.file);
+        const Result<std::string> bytes = ReadBytes(disk, file, entry.name, record);
+        if (!bytes.ok()) return bytes.status();
+      }
     }
   }
   return OkStatus();

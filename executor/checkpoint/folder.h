@@ -2,6 +2,7 @@
 //
 //   DIR/step-5/part-0-of-2.values   DIR/step-5/part-0-of-2.json     of the first of two servers
 //   DIR/step-5/part-1-of-2.values   DIR/step-5/part-1-of-2.json
+//   DIR/step-10/part-0-of-2.rows-5  DIR/step-10/part-0-of-2.rows-10      rows that are saved incrementally
 //
 // A part is there when its manifest is; a checkpoint is whole when all its parts are there and belong to one
 // run of the job. A server writes the manifest last, so a crash leaves a checkpoint that is not whole, beside
@@ -27,6 +28,8 @@ std::string StepFolder(const std::string& folder, std::uint64_t step);  // "DIR/
 std::string PartName(int server, int servers);                          // "part-0-of-2"
 std::string ValuesFile(const std::string& step_folder, int server, int servers);
 std::string ManifestFile(const std::string& step_folder, int server, int servers);
+// "part-0-of-2.rows-5": rows of tables that were written at step 5 (Manifest::files).
+std::string RowsFileName(int server, int servers, std::uint64_t step);
 
 struct Found {
   std::uint64_t step = 0;
@@ -47,9 +50,28 @@ Result<std::optional<std::uint64_t>> NewestWhole(Disk& disk, const std::string& 
 struct Value {
   ValueEntry entry;
   Variable value;
+  // Of rows, for Writer: whether later parts may have only those that change.
+  enum class Rows { kAlone, kBase, kChanges } saved_as = Rows::kAlone;
+  // For Writer, of a portion of such rows: how many rows there are that no other portion counts, whether they
+  // have changed or not. nullopt: entry.type says it.
+  std::optional<Dim> rows_all = {};
+  // Of kChanges: the ids whose rows are gone since then, unless a portion has a row of them.
+  std::vector<std::int64_t> gone = {};
 };
 
-// One value of a part, whose bytes are read and verified whole. The errors of ReadPart.
+// What the files of a part lack, such as "lacks its values"; empty: nothing.
+std::string WhatFilesLack(Disk& disk, const std::string& step_folder, const Manifest& part);
+// Where a value is: one record, or those of its rows by step.
+std::vector<Record> RecordsOf(const Manifest& part, const ValueEntry& entry);
+// The place of a record's step among those of the part: that of its file in Manifest::files.
+std::size_t StepOfRecord(const Manifest& part, const Record& record);
+// One record of rows, whose bytes are verified; one of rows that are gone. The errors of ReadPart.
+Result<SelectedRows> ReadRows(Disk& disk, const std::string& step_folder, const ValueEntry& entry,
+                              const Record& record);
+Result<std::vector<std::int64_t>> ReadGone(Disk& disk, const std::string& step_folder,
+                                           const ValueEntry& entry, const Record& record);
+// One value of a part, whose bytes are read and verified whole; its records are put together. The errors of
+// ReadPart.
 Result<Variable> ReadValue(Disk& disk, const std::string& step_folder, const Manifest& part,
                            const ValueEntry& entry);
 // The values of one part. kDataLoss E-checkpoint-damaged: the bytes are not those that were written.

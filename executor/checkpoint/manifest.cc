@@ -1,7 +1,9 @@
 #include "executor/checkpoint/manifest.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -12,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+// Format 2 has files with rows, each step's in one record by ascending id; format 3 has them in portions.
+constexpr int kFormat = 1, kFormatOfRows = 3;
 constexpr char kChecksum[] = "crc32c";
 constexpr std::array<std::pair<ValueKind, std::string_view>, 6> kKinds = {{{ValueKind::kParam, "param"},
                                                                            {ValueKind::kState, "state"},
@@ -27,6 +30,13 @@ std::string Hex(std::uint64_t number) {
   return text;
 }
 
+Json ToJson(const Record& record) {
+  Json json = {
+      {"file", record.file}, {"offset", record.offset}, {"bytes", record.bytes}, {kChecksum, record.crc32c}};
+  if (record.gone) json["gone"] = true;
+  return json;
+}
+
 Json ToJson(const ValueEntry& value) {
   Json json = {{"name", value.name}, {"kind", KindName(value.kind)}};
   if (!value.of.empty()) json["of"] = value.of;
@@ -34,6 +44,8 @@ Json ToJson(const ValueEntry& value) {
   if (value.row_begin) json["row_begin"] = *value.row_begin;
   if (value.rows) json["rows"] = true;
   json["type"] = value.type;
+  for (const Record& record : value.records) json["records"].push_back(ToJson(record));
+  if (!value.records.empty()) return json;
   json["offset"] = value.offset;
   json["bytes"] = value.bytes;
   json[kChecksum] = value.crc32c;
@@ -83,6 +95,60 @@ class Keys {
   const char* wrong_ = nullptr;
 };
 
+const char* ReadRecord(const Json& json, Record& record) {
+  if (!json.is_object()) return "records";
+  Keys keys(json);
+  keys.Read("file", record.file);
+  keys.Read("offset", record.offset);
+  keys.Read("bytes", record.bytes);
+  keys.Read(kChecksum, record.crc32c);
+  if (keys.Find("gone") != nullptr) keys.Read("gone", record.gone);
+  return keys.wrong();
+}
+
+const char* ReadRecords(const Json& json, std::vector<Record>& records) {
+  if (!json.is_array() || json.empty()) return "records";
+  for (const Json& record : json) {
+    if (const char* wrong = ReadRecord(record, records.emplace_back()); wrong != nullptr) return wrong;
+  }
+  return nullptr;
+}
+
+const char* ReadFile(const Json& json, RowsFile& file) {
+  if (!json.is_object()) return "files";
+  Keys keys(json);
+  keys.Read("name", file.name);
+  keys.Read("bytes", file.bytes);
+  // It is a file in the folder of the step.
+  if (file.name.find('/') != std::string::npos || !file.name.starts_with("part-")) keys.Fail("name");
+  return keys.wrong();
+}
+
+bool IsNumbers(const Json& json) {
+  return json.is_array() &&
+         std::ranges::all_of(json, [](const Json& one) { return one.is_number_unsigned(); });
+}
+
+// What a part says of each trainer, or nothing.
+void ReadByTrainer(Keys& keys, Manifest& manifest) {
+  const auto trainers = static_cast<std::size_t>(std::max(manifest.trainers, 0));
+  const auto read = [&](const char* key, std::vector<std::uint64_t>& to) {
+    const Json* const found = keys.Find(key);
+    if (found == nullptr) return;
+    if (!IsNumbers(*found) || found->size() != trainers) return keys.Fail(key);
+    to = found->get<std::vector<std::uint64_t>>();
+  };
+  read("steps_in", manifest.steps_in);
+  read("began_at", manifest.began_at);
+  read("ahead", manifest.ahead);
+  const Json* const counted = keys.Find("counted");
+  if (counted == nullptr) return;
+  const auto is_ranges = [](const Json& one) { return IsNumbers(one) && one.size() % 2 == 0; };
+  if (!counted->is_array() || counted->size() != trainers || !std::ranges::all_of(*counted, is_ranges))
+    return keys.Fail("counted");
+  manifest.counted = counted->get<std::vector<std::vector<std::uint64_t>>>();
+}
+
 const char* ReadValue(const Json& json, ValueEntry& value) {
   Keys keys(json);
   std::string kind;
@@ -93,9 +159,14 @@ const char* ReadValue(const Json& json, ValueEntry& value) {
   if (keys.Find("row_begin") != nullptr) keys.Read("row_begin", value.row_begin.emplace());
   if (keys.Find("rows") != nullptr) keys.Read("rows", value.rows);
   keys.Read("type", value.type);
-  keys.Read("offset", value.offset);
-  keys.Read("bytes", value.bytes);
-  keys.Read(kChecksum, value.crc32c);
+  if (const Json* records = keys.Find("records"); records != nullptr) {
+    if (const char* wrong = ReadRecords(*records, value.records); wrong != nullptr) return wrong;
+    if (!value.rows) return "records";
+  } else {
+    keys.Read("offset", value.offset);
+    keys.Read("bytes", value.bytes);
+    keys.Read(kChecksum, value.crc32c);
+  }
   bool known = false;
   for (const auto& [one, name] : kKinds) {
     if (name != kind) continue;
@@ -108,14 +179,34 @@ const char* ReadValue(const Json& json, ValueEntry& value) {
 
 Status Wrong(std::string_view what) { return DataLoss("E-checkpoint-manifest", "not a manifest: ", what); }
 
-// Whether the values lie one after the other and fill the file.
-bool FillsFile(const Manifest& manifest) {
-  std::uint64_t at = 0;
-  for (const ValueEntry& value : manifest.values) {
-    if (value.offset != at || value.bytes > manifest.bytes - at) return false;
-    at += value.bytes;
+// Whether the values lie one after the other and fill their files.
+bool FillFiles(const Manifest& manifest) {
+  struct File {
+    std::uint64_t bytes = 0;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> filled = {};  // offset, bytes
+  };
+  std::map<std::string_view, File> files = {{"", {.bytes = manifest.bytes}}};
+  for (const RowsFile& file : manifest.files) {
+    if (!files.try_emplace(file.name, File{.bytes = file.bytes}).second) return false;
   }
-  return at == manifest.bytes;
+  for (const ValueEntry& value : manifest.values) {
+    if (value.records.empty()) files[""].filled.emplace_back(value.offset, value.bytes);
+    for (const Record& record : value.records) {
+      const auto found = files.find(record.file);
+      if (record.file.empty() || found == files.end()) return false;
+      found->second.filled.emplace_back(record.offset, record.bytes);
+    }
+  }
+  return std::ranges::all_of(files, [](auto& named) {
+    File& file = named.second;
+    std::ranges::sort(file.filled);
+    std::uint64_t at = 0;
+    for (const auto& [offset, bytes] : file.filled) {
+      if (offset != at || bytes > file.bytes - at) return false;
+      at += bytes;
+    }
+    return at == file.bytes;
+  });
 }
 
 }  // namespace
@@ -127,10 +218,29 @@ std::string_view KindName(ValueKind kind) {
   return {};
 }
 
+std::uint64_t Manifest::all_bytes() const {
+  std::uint64_t all = bytes;
+  for (const RowsFile& file : files) all += file.bytes;
+  return all;
+}
+
 std::string WriteManifest(const Manifest& manifest) {
-  Json json = {{"format", kFormat},           {"step", manifest.step},         {"server", manifest.server},
-               {"servers", manifest.servers}, {"trainers", manifest.trainers}, {"run", manifest.run},
-               {"plan", Hex(manifest.plan)},  {"bytes", manifest.bytes},       {"values", Json::array()}};
+  Json json = {{"format", manifest.files.empty() ? kFormat : kFormatOfRows},
+               {"step", manifest.step},
+               {"server", manifest.server},
+               {"servers", manifest.servers},
+               {"trainers", manifest.trainers},
+               {"run", manifest.run},
+               {"plan", Hex(manifest.plan)}};
+  if (manifest.last_ms > 0) json["last_ms"] = manifest.last_ms;
+  if (!manifest.steps_in.empty()) json["steps_in"] = manifest.steps_in;
+  if (!manifest.began_at.empty()) json["began_at"] = manifest.began_at;
+  if (!manifest.ahead.empty()) json["ahead"] = manifest.ahead;
+  if (!manifest.counted.empty()) json["counted"] = manifest.counted;
+  json["bytes"] = manifest.bytes;
+  for (const RowsFile& file : manifest.files)
+    json["files"].push_back(Json{{"name", file.name}, {"bytes", file.bytes}});
+  json["values"] = Json::array();
   for (const ValueEntry& value : manifest.values) json["values"].push_back(ToJson(value));
   json[kChecksum] = ChecksumOf(json);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -143,8 +253,9 @@ Result<Manifest> ReadManifest(std::string_view text) {
   Keys keys(json);
   int format = 0;
   keys.Read("format", format);
-  if (keys.wrong() == nullptr && format != kFormat)
-    return Wrong(StrCat("format ", format, "; this version reads format ", kFormat));
+  if (keys.wrong() == nullptr && (format < kFormat || format > kFormatOfRows)) {
+    return Wrong(StrCat("format ", format, "; this version reads formats ", kFormat, " to ", kFormatOfRows));
+  }
   std::uint32_t checksum = 0;
   std::string plan;
   keys.Read("step", manifest.step);
@@ -153,8 +264,14 @@ Result<Manifest> ReadManifest(std::string_view text) {
   keys.Read("trainers", manifest.trainers);
   keys.Read("run", manifest.run);
   keys.Read("plan", plan);
+  if (keys.Find("last_ms") != nullptr) keys.Read("last_ms", manifest.last_ms);
+  ReadByTrainer(keys, manifest);
   keys.Read("bytes", manifest.bytes);
   keys.Read(kChecksum, checksum);
+  const Json* files = keys.Find("files");
+  for (const Json& file : files == nullptr ? Json::array() : *files) {
+    if (const char* wrong = ReadFile(file, manifest.files.emplace_back()); wrong != nullptr) keys.Fail(wrong);
+  }
   const Json* values = keys.Find("values");
   if (values == nullptr || !values->is_array()) keys.Fail("values");
   if (keys.wrong() != nullptr) return Wrong(StrCat("its ", Quote(keys.wrong()), " is missing or wrong"));
@@ -166,7 +283,7 @@ Result<Manifest> ReadManifest(std::string_view text) {
   }
   json.erase(kChecksum);
   if (ChecksumOf(json) != checksum) return Wrong("its checksum does not match");
-  if (!FillsFile(manifest)) return Wrong("its values do not fill its file");
+  if (!FillFiles(manifest)) return Wrong("its values do not fill its file");
   return manifest;
 }
 

@@ -8,6 +8,24 @@
 //    "crc32c": 123456}
 //
 // The values are records of tensor/serialize.h, one after the other, from offset 0 to `bytes`.
+//
+// Rows of a table are saved incrementally: all of them at one step, and at later steps those that have
+// changed since the step before. Then the value lists its records, and `files` the files in which they are:
+//
+//   "files": [{"name": "part-0-of-2.rows-5", "bytes": 9000}, {"name": "part-0-of-2.rows-10", "bytes": 700}]
+//   {"name": "t", "kind": "param", "of": "t", "rows": true, "type": "f32[120, 16]",
+//    "records": [{"file": "part-0-of-2.rows-5", "offset": 0, "bytes": 8000, "crc32c": 1234},
+//                {"file": "part-0-of-2.rows-10", "offset": 0, "bytes": 700, "crc32c": 5678},
+//                {"file": "part-0-of-2.rows-10", "offset": 700, "bytes": 80, "crc32c": 9012, "gone": true}]}
+//
+// A step's records have its rows in portions, in any order, each id once. A record with "gone" is a tensor
+// of the ids that no longer have a row; a row of the same step goes before it. The files of earlier steps are
+// hard links, so each step's folder has all that it needs.
+//
+// In asynchronous training `step` is a name that servers have in common, and each part says which steps it
+// has of each trainer, and which of these the learning-rate schedule has counted:
+//
+//   "step": 10, "trainers": 2, "steps_in": [12, 10], "counted": [[0, 12], [0, 10]]
 #pragma once
 
 #include <cstdint>
@@ -30,6 +48,14 @@ enum class ValueKind {
   kPolicy,    // what the policy of a table's rows keeps, also of rows that have not entered
 };
 
+// A part of a file in the step's folder.
+struct Record {
+  std::string file;
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint32_t crc32c = 0;
+  bool gone = false;  // ids of rows that are gone, not rows
+};
+
 struct ValueEntry {
   std::string name;  // the server's variable
   ValueKind kind = ValueKind::kParam;
@@ -40,16 +66,33 @@ struct ValueEntry {
   std::string type;              // "f32[7, 13]"
   std::uint64_t offset = 0, bytes = 0;
   std::uint32_t crc32c = 0;  // of these bytes
+  // Instead of these three: all rows, then, step by step, those that have changed.
+  std::vector<Record> records = {};
+};
+
+struct RowsFile {
+  std::string name;
+  std::uint64_t bytes = 0;
 };
 
 struct Manifest {
   std::uint64_t step = 0;       // the number of complete steps
   int server = 0, servers = 1;  // the number of the server that wrote it, of so many
   int trainers = 1;
-  std::string run;          // the start of the job that wrote it; equal in all parts of a checkpoint
-  std::uint64_t plan = 0;   // plan::Fingerprint; 0: not recorded
-  std::uint64_t bytes = 0;  // of the file of values
+  std::string run;            // the start of the job that wrote it; equal in all parts of a checkpoint
+  std::uint64_t plan = 0;     // plan::Fingerprint; 0: not recorded
+  std::uint64_t last_ms = 0;  // how long this server took for its part before this one; 0: there was none
+  std::uint64_t bytes = 0;    // of the file of values
+  // Of asynchronous training, where trainers have no common step, by trainer: the number of its steps that
+  // are in the values; the number of those with which this start of the job began; how many more this server
+  // had then; and those that the learning-rate schedule has counted, as ranges: begin, end, begin, end ...
+  // Empty: `step`; 0; 0; none.
+  std::vector<std::uint64_t> steps_in = {}, began_at = {}, ahead = {};
+  std::vector<std::vector<std::uint64_t>> counted = {};
+  std::vector<RowsFile> files = {};  // beside that file, by step
   std::vector<ValueEntry> values;
+
+  std::uint64_t all_bytes() const;  // with these files
 };
 
 std::string WriteManifest(const Manifest& manifest);

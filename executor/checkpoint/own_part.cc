@@ -15,8 +15,7 @@ Result<std::optional<OwnPart>> NewestOwnPart(Disk& disk, const std::string& fold
     Result<Manifest> manifest = ReadManifest(*text);
     if (!manifest.ok() || manifest->run != owner.run || manifest->step != one->step) continue;
     if (manifest->server != owner.server || manifest->servers != owner.servers) continue;
-    const Result<std::uint64_t> values = disk.SizeOf(ValuesFile(one->folder, owner.server, owner.servers));
-    if (!values.ok() || *values != manifest->bytes) continue;
+    if (!WhatFilesLack(disk, one->folder, *manifest).empty()) continue;
     return std::optional(OwnPart{.folder = one->folder, .manifest = *std::move(manifest)});
   }
   return std::optional<OwnPart>();

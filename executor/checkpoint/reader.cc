@@ -75,26 +75,6 @@ Status Differs(const Found& found, const std::string& how) {
 
 }  // namespace
 
-SelectedRows MergeRows(const std::vector<SelectedRows>& from) {
-  struct At {
-    std::int64_t id;
-    std::size_t from, row;
-  };
-  std::vector<At> order;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    for (std::size_t row = 0; row < from[i].rows.size(); ++row) order.push_back({from[i].rows[row], i, row});
-  }
-  std::ranges::stable_sort(order, {}, &At::id);
-  SelectedRows all{.rows = {}, .height = from.front().height, .value = {}};
-  all.value.Reset(from.front().value.dtype(),
-                  from.front().value.shape().WithRows(static_cast<Dim>(order.size())));
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    all.rows.push_back(order[i].id);
-    CopyRow(from[order[i].from].value, order[i].row, all.value, i);
-  }
-  return all;
-}
-
 Result<Reader> Reader::Make(Disk& disk, Found found) {
   PENSTOCK_CHECK(found.whole(), "a checkpoint that is not whole is not read");
   Reader reader(disk, std::move(found));

@@ -19,6 +19,11 @@ std::optional<std::string> TextOf(Disk& disk, const std::string& path, const std
 
 }  // namespace
 
+Status StopRequest::Ask() {
+  PENSTOCK_RETURN_IF_ERROR(disk_->MakeFolder(folder_));
+  return ReplaceFile(*disk_, folder_ + "/request", run_ + "\n");
+}
+
 bool StopRequest::Asked() const { return TextOf(*disk_, folder_ + "/request", run_).has_value(); }
 
 Status StopRequest::Answer(std::uint64_t step) {
@@ -28,8 +33,11 @@ Status StopRequest::Answer(std::uint64_t step) {
 }
 
 std::optional<std::uint64_t> StopRequest::AnswerOf(int server) const {
-  const std::optional<std::string> text =
-      TextOf(*disk_, StrCat(folder_, "/", PartName(server, servers_)), run_);
+  return StepIn(PartName(server, servers_));
+}
+
+std::optional<std::uint64_t> StopRequest::StepIn(const std::string& file) const {
+  const std::optional<std::string> text = TextOf(*disk_, StrCat(folder_, "/", file), run_);
   if (!text) return std::nullopt;
   std::uint64_t step = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), step);
@@ -37,7 +45,7 @@ std::optional<std::uint64_t> StopRequest::AnswerOf(int server) const {
 }
 
 std::optional<std::uint64_t> StopRequest::LastStep() const {
-  std::uint64_t last = 0;
+  std::uint64_t last = StepIn("least").value_or(0);
   for (int server = 0; server < servers_; ++server) {
     const std::optional<std::uint64_t> step = AnswerOf(server);
     if (!step) return std::nullopt;

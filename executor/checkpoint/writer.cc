@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "framework/base/crc32c.h"
-#include "framework/tensor/serialize.h"
+#include "executor/checkpoint/part_file.h"
 
 namespace penstock::checkpoint {
 namespace {
@@ -14,46 +13,169 @@ Status UnlessGone(Disk& disk, const std::string& path, Status removed) {
   return removed.ok() || !disk.Exists(path) ? OkStatus() : std::move(removed);
 }
 
-std::string BytesOf(const Variable& value) {
-  std::string bytes;
-  if (const auto* rows = value.If<SelectedRows>()) {
-    AppendSelectedRows(bytes, *rows);
-  } else {
-    AppendTensor(bytes, *value.If<Tensor>());
-  }
-  return bytes;
+Tensor TensorOf(const std::vector<std::int64_t>& ids) {
+  Tensor tensor(DType::kInt64, {static_cast<Dim>(ids.size())});
+  std::ranges::copy(ids, tensor.Data<std::int64_t>());
+  return tensor;
 }
 
 }  // namespace
 
-Status Writer::Write(Manifest head, const std::vector<Value>& values) {
-  const std::string folder = StepFolder(options_.folder, head.step);
+struct Writer::Part {
+  std::uint64_t step = 0;
+  std::string folder, rows_name;
+  PartFile file;
+  std::optional<PartFile> rows = {};
+  bool changes = false;  // of `rows`
+  Manifest written = {};
+  std::map<std::string, std::size_t> places = {};  // in written.values, of values whose rows are in `rows`
+  std::map<std::string, Dim> rows_all = {};
+};
+
+Writer::Writer(Disk& disk, WriterOptions options) : disk_(disk), options_(std::move(options)) {}
+Writer::~Writer() = default;
+
+bool Writer::TakesChanges() const {
+  if (!last_ || last_->files.empty() || !has_links_.value_or(false)) return false;
+  std::uint64_t changes = 0;
+  for (std::size_t i = 1; i < last_->files.size(); ++i) changes += last_->files[i].bytes;
+  return changes <= last_->files.front().bytes / 2;
+}
+
+Status Writer::Begin(const Manifest& head) {
+  std::string folder = StepFolder(options_.folder, head.step);
   const std::string manifest = ManifestFile(folder, head.server, head.servers);
   PENSTOCK_RETURN_IF_ERROR(disk_.MakeFolder(folder));
   if (disk_.Exists(manifest)) {  // of a run that has ended
     PENSTOCK_RETURN_IF_ERROR(disk_.Remove(manifest));
     PENSTOCK_RETURN_IF_ERROR(disk_.SyncFolder(folder));
   }
-  PENSTOCK_RETURN_IF_ERROR(WriteValues(ValuesFile(folder, head.server, head.servers), values, head));
-  PENSTOCK_RETURN_IF_ERROR(disk_.SyncFolder(folder));
+  PENSTOCK_RETURN_IF_ERROR(RemoveRows(folder, head));
+  PENSTOCK_ASSIGN_OR_RETURN(PartFile file,
+                            PartFile::Create(disk_, ValuesFile(folder, head.server, head.servers)));
+  part_ = std::make_unique<Part>(Part{.step = head.step,
+                                      .folder = std::move(folder),
+                                      .rows_name = RowsFileName(head.server, head.servers, head.step),
+                                      .file = std::move(file)});
+  return OkStatus();
+}
+
+Status Writer::Append(const Manifest& head, const Value& value) {
+  if (part_ == nullptr && failed_.ok()) failed_ = Begin(head);
+  if (failed_.ok()) {
+    PENSTOCK_CHECK(part_->step == head.step, "one part at a time");
+    failed_ = Add(value);
+  }
+  return failed_;
+}
+
+Status Writer::Write(Manifest head, const std::vector<Value>& values) {
+  if (part_ == nullptr && failed_.ok()) failed_ = Begin(head);
+  for (const Value& value : values) PENSTOCK_RETURN_IF_ERROR(Append(head, value));
+  PENSTOCK_RETURN_IF_ERROR(failed_);
+  const std::unique_ptr<Part> part = std::move(part_);
+  PENSTOCK_RETURN_IF_ERROR(FinishFiles(*part, head));
+  PENSTOCK_RETURN_IF_ERROR(disk_.SyncFolder(part->folder));
+  const std::string manifest = ManifestFile(part->folder, head.server, head.servers);
   PENSTOCK_RETURN_IF_ERROR(ReplaceFile(disk_, manifest, WriteManifest(head)));
+  last_ = Last{.folder = part->folder, .files = std::move(head.files), .records = {}};
+  for (ValueEntry& entry : head.values) last_->records[entry.name] = std::move(entry.records);
   return RemoveOld();
 }
 
-Status Writer::WriteValues(const std::string& path, const std::vector<Value>& values, Manifest& manifest) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, disk_.Create(path));
-  manifest.bytes = 0;
-  for (const Value& value : values) {
-    const std::string bytes = BytesOf(value.value);
-    ValueEntry& entry = manifest.values.emplace_back(value.entry);
-    entry.offset = manifest.bytes;
-    entry.bytes = bytes.size();
-    entry.crc32c = Crc32c(0, bytes.data(), bytes.size());
-    manifest.bytes += bytes.size();
-    PENSTOCK_RETURN_IF_ERROR(file->Append(bytes));
+Status Writer::Add(const Value& value) {
+  if (value.saved_as != Value::Rows::kAlone) return AddRows(value, *part_);
+  const auto* const rows = value.value.If<SelectedRows>();
+  PENSTOCK_ASSIGN_OR_RETURN(const Record record, rows != nullptr
+                                                     ? part_->file.Append(*rows)
+                                                     : part_->file.Append(*value.value.If<Tensor>()));
+  ValueEntry& entry = part_->written.values.emplace_back(value.entry);
+  entry.offset = record.offset;
+  entry.bytes = record.bytes;
+  entry.crc32c = record.crc32c;
+  return OkStatus();
+}
+
+Status Writer::BeginRows(bool changes, Part& part) {
+  if (part.rows) {
+    PENSTOCK_CHECK(changes == part.changes, "a part has a base or changes");
+    return OkStatus();
   }
-  PENSTOCK_RETURN_IF_ERROR(file->Sync());
-  return file->Close();
+  PENSTOCK_CHECK(!changes || TakesChanges(), "changes need what they change");
+  if (changes) {
+    PENSTOCK_RETURN_IF_ERROR(LinkLast(part.folder));
+    part.written.files = last_->files;
+  }
+  part.changes = changes;
+  PENSTOCK_ASSIGN_OR_RETURN(part.rows, PartFile::Create(disk_, StrCat(part.folder, "/", part.rows_name)));
+  return OkStatus();
+}
+
+Status Writer::AddRows(const Value& value, Part& part) {
+  PENSTOCK_RETURN_IF_ERROR(BeginRows(value.saved_as == Value::Rows::kChanges, part));
+  const auto [place, is_new] = part.places.try_emplace(value.entry.name, part.written.values.size());
+  if (is_new) {
+    ValueEntry& entry = part.written.values.emplace_back(value.entry);
+    if (part.changes) entry.records = last_->records[entry.name];
+  }
+  ValueEntry& entry = part.written.values[place->second];
+  const auto add = [&](Record record, bool gone) {
+    record.file = part.rows_name;
+    record.gone = gone;
+    entry.records.push_back(std::move(record));
+  };
+  const SelectedRows& rows = *value.value.If<SelectedRows>();
+  if (value.rows_all) {
+    const Dim all = part.rows_all[entry.name] += *value.rows_all;
+    entry.type = StrCat(DTypeName(rows.value.dtype()), rows.value.shape().WithRows(all));
+  }
+  if (!value.gone.empty()) {
+    PENSTOCK_ASSIGN_OR_RETURN(Record record, part.rows->Append(TensorOf(value.gone)));
+    add(std::move(record), true);
+  }
+  // A value has at least one record, which says what its rows are.
+  if (rows.rows.empty() && !entry.records.empty()) return OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(Record record, part.rows->Append(rows));
+  add(std::move(record), false);
+  return OkStatus();
+}
+
+Status Writer::FinishFiles(Part& part, Manifest& head) {
+  head.values = std::move(part.written.values);
+  head.files = std::move(part.written.files);
+  head.bytes = part.file.size();
+  PENSTOCK_RETURN_IF_ERROR(part.file.Finish());
+  if (!part.rows) return OkStatus();
+  head.files.push_back({.name = part.rows_name, .bytes = part.rows->size()});
+  PENSTOCK_RETURN_IF_ERROR(part.rows->Finish());
+  return has_links_ ? OkStatus() : ProbeLinks(StrCat(part.folder, "/", part.rows_name));
+}
+
+// The files' bytes were synced when they were written.
+Status Writer::LinkLast(const std::string& folder) {
+  for (const RowsFile& file : last_->files) {
+    PENSTOCK_RETURN_IF_ERROR(
+        disk_.Link(StrCat(last_->folder, "/", file.name), StrCat(folder, "/", file.name)));
+  }
+  return OkStatus();
+}
+
+Status Writer::ProbeLinks(const std::string& file) {
+  const std::string second = file + ".link";
+  const Status linked = disk_.Link(file, second);
+  if (!linked.ok() && linked.id() != "E-file-link") return linked;
+  has_links_ = linked.ok();
+  return linked.ok() ? disk_.Remove(second) : OkStatus();
+}
+
+// Rows of a run that has ended. Their files may have other names, so they must not be emptied and reused.
+Status Writer::RemoveRows(const std::string& folder, const Manifest& head) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(folder));
+  for (const std::string& name : names) {
+    if (name.starts_with(PartName(head.server, head.servers) + ".rows-"))
+      PENSTOCK_RETURN_IF_ERROR(disk_.Remove(StrCat(folder, "/", name)));
+  }
+  return OkStatus();
 }
 
 // What is older than the newest whole checkpoint and not whole will never be: a server writes its parts in

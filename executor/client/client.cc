@@ -14,6 +14,7 @@ constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(200);
 constexpr Nanoseconds kWatchLostEvery = std::chrono::milliseconds(10),
                       kWatchLostFor = std::chrono::seconds(1);
 constexpr Nanoseconds kCloseGrace = std::chrono::milliseconds(500);
+constexpr Nanoseconds kLeaveGrace = std::chrono::seconds(2);  // for the answers, usually there at once
 
 }  // namespace
 
@@ -37,12 +38,23 @@ TrainerClient::TrainerClient(std::unique_ptr<Transport> transport, ClientOptions
       session_(*transport_, options_.session),
       watch_([this] { Watch(); }) {}
 
-TrainerClient::~TrainerClient() {
+TrainerClient::~TrainerClient() { Disconnect(); }
+
+Status TrainerClient::Leave() {
+  Status status = SessionClient::Leave();
+  if (status.ok())
+    WaitFor([this] { return session_.CompleteDone() || !session_.status().ok(); }, kLeaveGrace);
+  Disconnect();
+  return status;
+}
+
+void TrainerClient::Disconnect() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
     stopped_.notify_all();
   }
+  if (!watch_.joinable()) return;
   watch_.join();  // after this, no link reconnects
   session_.Close();
   const auto closed = [this] { return session_.AllClosed(); };

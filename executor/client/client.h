@@ -27,9 +27,14 @@ class TrainerClient : public SessionClient {
   // Closes open connections; unless Complete was called, the servers consider this trainer dead.
   ~TrainerClient() override;
   Status Attach(const Program& program) override;
+  // For a KeyClient.
+  Session& session() { return session_; }
+  Status Wait(const std::function<bool()>& answer) override;
+  // Then closes the connections: afterwards it can only be destroyed.
+  Status Leave() override;
 
  private:
-  Status Wait(const std::function<bool()>& answer) override;
+  void Disconnect();
   bool WaitFor(const std::function<bool()>& answer, Nanoseconds limit);
   void Watch();
 

@@ -91,7 +91,9 @@ bool DurableLog::Acknowledged(ChunkAt at, const protocol::Push& push) {
 
 bool DurableLog::AcknowledgedInitial(ChunkAt at, const protocol::Push& push, std::uint64_t until) {
   const InitialAt key{.slot = at.slot, .chunk = at.chunk, .part = push.part};
-  return initial_.try_emplace(key, Initial{.bytes = push.bytes, .until = until}).second;
+  const bool awaited = acknowledged_.insert(key).second;
+  if (awaited) initial_.emplace(key, Initial{.bytes = push.bytes, .until = until});
+  return awaited;
 }
 
 void DurableLog::Ended(std::uint64_t step, std::vector<std::uint32_t> slots) {
@@ -125,6 +127,7 @@ void DurableLog::Release(std::uint64_t version) {
     }
   }
   while (!ends_.empty() && ends_.front().step < version) ends_.pop_front();
+  counts_.erase(counts_.begin(), counts_.lower_bound(version));
   std::erase_if(initial_, [&](const auto& entry) { return entry.second.until <= version; });
 }
 

@@ -1,6 +1,6 @@
 // What one server was sent and may need again, because none of its checkpoints has it: parts of gradients,
-// ends of steps, initial values. A server that is started again gets the steps that it lacks from here, in
-// order.
+// ends of steps, steps to be counted, initial values. A server that is started again gets the steps that it
+// lacks from here, in order.
 //
 //   log.Acknowledged({slot, chunk}, push);        // copies the bytes, whose memory may change afterwards
 //   log.Release(5);                               // a checkpoint has the gradients of the steps below 5
@@ -16,6 +16,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "executor/protocol/events.h"
@@ -59,6 +61,12 @@ class DurableLog {
   // The same for a part of an initial value, that every checkpoint from version `until` on has.
   bool AcknowledgedInitial(ChunkAt at, const protocol::Push& push, std::uint64_t until);
   void Ended(std::uint64_t step, std::vector<std::uint32_t> slots);
+  // The server has been told to count the step. Returns as Acknowledged.
+  bool Counted(std::uint64_t step) {
+    const auto [at, is_new] = counts_.try_emplace(step, false);
+    return std::exchange(at->second, false) || is_new;
+  }
+  void CountInFlight(std::uint64_t step) { counts_.try_emplace(step, true); }
   // The part was sent and is not acknowledged; it is sent again in its order.
   void InFlight(ChunkAt at, const protocol::Push& push);
   void Release(std::uint64_t version);
@@ -71,7 +79,8 @@ class DurableLog {
   std::size_t left() const { return left_; }  // parts to be sent again
   const std::map<InitialAt, Initial>& initial() const { return initial_; }
   const std::deque<End>& ends() const { return ends_; }
-  std::size_t bytes() const { return bytes_; }  // of the copies of gradients
+  const std::map<std::uint64_t, bool>& counts() const { return counts_; }  // whether it is awaited, by step
+  std::size_t bytes() const { return bytes_; }                             // of the copies of gradients
 
  private:
   struct Line {              // of a chunk
@@ -86,7 +95,9 @@ class DurableLog {
 
   std::vector<std::vector<Line>> lines_;  // by slot, then by chunk
   std::map<InitialAt, Initial> initial_;
+  std::set<InitialAt> acknowledged_;  // initial values, also those that are released
   std::deque<End> ends_;
+  std::map<std::uint64_t, bool> counts_;  // steps that a learning-rate schedule counts; awaited
   std::map<std::size_t, std::vector<std::shared_ptr<std::byte[]>>> unused_;  // by capacity
   std::size_t used_ = 0, unused_bytes_ = 0;  // capacities; together at most `most_`,
   std::size_t most_ = 0;                     // the most that was used at a time

@@ -25,27 +25,40 @@ Result<JobClient::Part*> JobClient::AddPart(const std::string& facts) {
   return &part;
 }
 
+std::span<const JobClient::Part> JobClient::parts() const {
+  const auto first = static_cast<std::size_t>(first_.load());
+  return std::span(parts_).subspan(first, static_cast<std::size_t>(count_.load()) - first);
+}
+
+// Whether they are exchanged with servers that were replaced by others.
+bool JobClient::HasMoved(const Exchanged& exchanged) const {
+  return std::any_of(parts_.begin(), parts_.begin() + first_, [&](const Part& part) {
+    return std::any_of(exchanged.begin(), exchanged.end(),
+                       [&](const auto& one) { return part.exchanged.contains(one); });
+  });
+}
+
 // The part to which a program belongs; null if it needs a new one.
 JobClient::Part* JobClient::PartFor(const std::string& facts, const Exchanged& exchanged) {
-  const auto end = parts_.begin() + count_;
-  const auto same = std::find_if(parts_.begin(), end,
-                                 [&](const Part& part) { return !facts.empty() && part.facts == facts; });
+  const auto begin = parts_.begin() + first_, end = parts_.begin() + count_;
+  const auto same =
+      std::find_if(begin, end, [&](const Part& part) { return !facts.empty() && part.facts == facts; });
   if (same != end) return &*same;
-  const auto shares = std::find_if(parts_.begin(), end, [&](const Part& part) {
+  const auto shares = std::find_if(begin, end, [&](const Part& part) {
     return std::any_of(exchanged.begin(), exchanged.end(),
                        [&](const auto& one) { return part.exchanged.contains(one); });
   });
   if (shares != end) return &*shares;
   if (facts.empty()) return &parts_[static_cast<std::size_t>(current_)];
-  return parts_[0].facts.empty() ? parts_.data() : nullptr;  // the first program with facts
+  return begin->facts.empty() ? &*begin : nullptr;  // the first program with facts
 }
 
 // Two transpiles that update one variable would keep two copies of it.
 Status JobClient::CheckAlone(const Part* part, const std::set<std::string>& received) const {
-  for (auto other = parts_.begin(); other != parts_.begin() + count_; ++other) {
-    if (&*other == part) continue;
+  for (const Part& other : parts()) {
+    if (&other == part) continue;
     for (const std::string& name : received) {
-      if (!other->received.contains(name)) continue;
+      if (!other.received.contains(name)) continue;
       return InvalidArgument("E-plan-programs", "plan: ", name, " is received from pservers by programs of ",
                              "two transpiles, and each of them keeps a value of its own")
           .With(
@@ -68,6 +81,7 @@ Status JobClient::Attach(const Program& program) {
   }
   std::set<std::string> received;
   for (const auto& [name, parts] : RemoteParts(program)) received.insert(name);
+  if (HasMoved(exchanged)) return MovedError();
   const std::string& facts = program.meta().job_facts;
   Part* part = PartFor(facts, exchanged);
   PENSTOCK_RETURN_IF_ERROR(CheckAlone(part, received));
@@ -91,8 +105,9 @@ Result<Handle> JobClient::Numbered(Result<Handle> of_client) const {
 
 template <typename Handle>
 std::pair<RpcClient&, Handle> JobClient::Of(Handle handle) const {
-  return {*parts_[static_cast<std::size_t>(handle.index % kProgramsMax)].client,
-          Handle{handle.index / kProgramsMax}};
+  const int number = handle.index % kProgramsMax;
+  RpcClient& client = number < first_ ? moved_ : *parts_[static_cast<std::size_t>(number)].client;
+  return {client, Handle{handle.index / kProgramsMax}};
 }
 
 Result<PushHandle> JobClient::DeclarePush(const RemotePiece& piece) {
@@ -154,17 +169,23 @@ Status JobClient::PullNext(PullHandle piece, Variable& out) {
   return client.PullNext(own, out);
 }
 
-bool JobClient::PullsNext() const { return parts_[0].client->PullsNext(); }
+bool JobClient::PullsNext() const { return parts()[0].client->PullsNext(); }
 
 Status JobClient::PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) {
   const auto [client, own] = Of(piece);
   return client.PullRows(own, ids, out);
 }
 
+Status JobClient::PullRowsAhead(RowsHandle piece, std::span<const std::int64_t> ids) {
+  const auto [client, own] = Of(piece);
+  return client.PullRowsAhead(own, ids);
+}
+
+bool JobClient::LooksAhead() const { return parts()[0].client->LooksAhead(); }
+
 template <typename Call>
 Status JobClient::ForEach(const Call& call) const {
-  for (int i = 0; i < count_; ++i)
-    PENSTOCK_RETURN_IF_ERROR(call(*parts_[static_cast<std::size_t>(i)].client));
+  for (const Part& part : parts()) PENSTOCK_RETURN_IF_ERROR(call(*part.client));
   return OkStatus();
 }
 
@@ -197,13 +218,11 @@ Status JobClient::CompleteLeftInto(const Variable& variable) {
 }
 
 bool JobClient::HasLeft() const {
-  return std::any_of(parts_.begin(), parts_.begin() + count_,
-                     [](const Part& part) { return part.client->HasLeft(); });
+  return std::ranges::any_of(parts(), [](const Part& part) { return part.client->HasLeft(); });
 }
 
 bool JobClient::HasLeftInto(const Variable& variable) const {
-  return std::any_of(parts_.begin(), parts_.begin() + count_,
-                     [&](const Part& part) { return part.client->HasLeftInto(variable); });
+  return std::ranges::any_of(parts(), [&](const Part& part) { return part.client->HasLeftInto(variable); });
 }
 
 Status JobClient::SaveTable(PeersHandle pservers, const std::string& table,
@@ -223,35 +242,37 @@ Status JobClient::SetInitial(const std::vector<InitialPiece>& pieces) {
 }
 
 // Several programs continue from no checkpoint (E-checkpoint-mode).
-Result<std::uint64_t> JobClient::FirstStep() { return parts_[0].client->FirstStep(); }
+Result<std::uint64_t> JobClient::FirstStep() {
+  return first_step_ ? Result<std::uint64_t>(*first_step_) : parts()[0].client->FirstStep();
+}
 
 std::uint64_t JobClient::step() const {
-  std::uint64_t steps = 0;
+  std::uint64_t steps = 0;  // at servers that have moved, too
   for (int i = 0; i < count_; ++i) steps += parts_[static_cast<std::size_t>(i)].client->step();
   return steps;
 }
 
 const JobClient::Part* JobClient::Find(const Program& program) const {
   const std::string& facts = program.meta().job_facts;
-  const auto end = parts_.begin() + count_;
-  const auto found = std::find_if(parts_.begin(), end,
-                                  [&](const Part& part) { return !facts.empty() && part.facts == facts; });
-  return found == end ? nullptr : &*found;
+  const std::span<const Part> found_in = parts();
+  const auto found =
+      std::ranges::find_if(found_in, [&](const Part& part) { return !facts.empty() && part.facts == facts; });
+  return found == found_in.end() ? nullptr : &*found;
 }
 
 std::uint64_t JobClient::StepOf(const Program& program) const {
   const std::lock_guard lock(mutex_);
-  if (count_ == 1) return parts_[0].client->step();
+  if (parts().size() == 1) return step();
   const Part* part = Find(program);
   return part == nullptr ? 0 : part->client->step();
 }
 
 bool JobClient::IsOfAnotherProgram(const Program& program, const std::string& variable) const {
   const std::lock_guard lock(mutex_);
-  if (count_ == 1) return false;
+  if (parts().size() == 1) return false;
   const Part* own = Find(program);
-  return std::any_of(parts_.begin(), parts_.begin() + count_,
-                     [&](const Part& part) { return &part != own && part.received.contains(variable); });
+  return std::ranges::any_of(
+      parts(), [&](const Part& part) { return &part != own && part.received.contains(variable); });
 }
 
 Status JobClient::Complete() {
@@ -259,11 +280,38 @@ Status JobClient::Complete() {
 }
 
 void JobClient::Cancel() {
-  for (int i = 0; i < count_; ++i) parts_[static_cast<std::size_t>(i)].client->Cancel();
+  for (const Part& part : parts()) part.client->Cancel();
 }
 
 void JobClient::Abandon(const Status& why) {
-  for (int i = 0; i < count_; ++i) parts_[static_cast<std::size_t>(i)].client->Abandon(why);
+  for (const Part& part : parts()) part.client->Abandon(why);
+}
+
+std::uint64_t JobClient::step_here() const { return parts()[0].client->step(); }
+
+// The client of the servers that have moved stays, because other threads may hold it.
+Status JobClient::Move() {
+  if (parts().size() > 1) {
+    return InvalidArgument("E-scale-programs", "pservers of ", parts().size(),
+                           " programs are not replaced by others");
+  }
+  const int next = count_;
+  if (next == kProgramsMax) {
+    return InvalidArgument("E-scale-programs", "the number of pservers has changed ", next - 1,
+                           " times already, and this process can follow no more")
+        .With("stop the job by SIGTERM, and continue it with --resume and the number that you want");
+  }
+  RpcClient& moved = *parts()[0].client;
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t first_step, FirstStep());
+  auto* const leaving = dynamic_cast<Leaving*>(&moved);
+  Status completed = leaving == nullptr ? moved.Complete() : leaving->Leave();
+  const std::lock_guard lock(mutex_);
+  first_step_ = first_step;
+  parts_[static_cast<std::size_t>(next)].client = make_();
+  count_ = next + 1;
+  first_ = next;
+  current_ = next;
+  return completed;
 }
 
 }  // namespace penstock::client

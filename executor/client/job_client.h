@@ -5,6 +5,8 @@
 //   client.Attach(discriminator);   // the first client
 //   client.Attach(generator);       // the second: other job facts
 //
+// After Move, programs belong to a new client, and handles of earlier ones are E-scale-moved.
+//
 // A program belongs to the transpile whose job facts it carries. A program without facts, or with other facts
 // for variables that an attached program exchanges, goes to the client of that program, which compares them.
 //
@@ -17,17 +19,21 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "executor/client/movable.h"
+#include "executor/client/moved_client.h"
 #include "executor/protocol/contract.h"
 #include "framework/runtime/rpc_client.h"
 
 namespace penstock::client {
 
-class JobClient : public RpcClient {
+class JobClient : public RpcClient, public Movable {
  public:
   explicit JobClient(std::function<std::unique_ptr<RpcClient>()> make);
 
@@ -50,6 +56,8 @@ class JobClient : public RpcClient {
   Status PullNext(PullHandle piece, Variable& out) override;
   bool PullsNext() const override;
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override;
+  Status PullRowsAhead(RowsHandle piece, std::span<const std::int64_t> ids) override;
+  bool LooksAhead() const override;
   Status CompleteRows() override;
   Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) override;
   Status CompletePulls(PeersHandle pservers) override;
@@ -68,6 +76,8 @@ class JobClient : public RpcClient {
   Status Complete() override;
   void Cancel() override;
   void Abandon(const Status& why) override;
+  std::uint64_t step_here() const override;
+  Status Move() override;
 
   static constexpr int kProgramsMax = 16;
 
@@ -80,6 +90,8 @@ class JobClient : public RpcClient {
     std::set<std::string> received;  // the trainer's variables that they receive
   };
 
+  std::span<const Part> parts() const;  // those whose servers have not moved
+  bool HasMoved(const Exchanged& exchanged) const;
   Part* PartFor(const std::string& facts, const Exchanged& exchanged);
   Result<Part*> AddPart(const std::string& facts);
   Status CheckAlone(const Part* part, const std::set<std::string>& received) const;
@@ -93,10 +105,12 @@ class JobClient : public RpcClient {
   Status ForEach(const Call& call) const;
 
   const std::function<std::unique_ptr<RpcClient>()> make_;
-  mutable std::mutex mutex_;              // guards what the parts know of programs, and `current_`
-  std::array<Part, kProgramsMax> parts_;  // the first `count_`
-  std::atomic<int> count_{0};
-  int current_ = 0;  // of the program attached last
+  mutable std::mutex mutex_;                 // guards what the parts know of programs, and `current_`
+  std::array<Part, kProgramsMax> parts_;     // the first `count_`
+  std::atomic<int> first_{0}, count_{0};     // before the first: those whose servers have moved
+  int current_ = 0;                          // of the program attached last
+  std::optional<std::uint64_t> first_step_;  // once servers have moved
+  mutable MovedClient moved_;
 };
 
 }  // namespace penstock::client

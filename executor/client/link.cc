@@ -170,6 +170,7 @@ void Link::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) 
     if (from != connection_) return;
     ++closing_;
     closed_ = true;
+    batch_.Clear();  // what was in it is in the log
     closed_at_ = environment_.options.clock->Now();
     if (was_welcome_) notes_.Record(observe::EventKind::kPeerLeft, environment_.steps.step());
     // A server that has not started refuses the connection, and Tick retries; other reasons are permanent.
@@ -227,6 +228,9 @@ void Link::Resume(bool started_again) {
     if (!variable.waiting.empty()) variable.waiting.front().asked = now - environment_.options.resend_after;
     // A part that the connection was receiving does not come any more.
     std::ranges::replace(variable.arriving.have, PartIs::kOnItsWay, PartIs::kMissing);
+    if (variable.key == nullptr) continue;
+    for (auto& [version, arriving] : variable.key->pulls)
+      std::ranges::replace(arriving.have, PartIs::kOnItsWay, PartIs::kMissing);
   }
   log_.SendAgain(now, now, [&](const RetentionLog::Sent& sent) {
     notes_.Resent();
@@ -253,6 +257,7 @@ Status Link::Tick() {
     return OkStatus();
   }
   for (std::size_t position = 0; pushes_waiting_ > 0 && welcome_ && position < slot_of_.size(); ++position) {
+    if (slot_of_[position] == kNoSlot) continue;
     Variable& variable = variables_[slot_of_[position]];
     if (variable.waiting.empty()) continue;        // ask: a message with credit may have been lost
     PendingPush& push = variable.waiting.front();  // those behind it wait for this one
@@ -265,6 +270,7 @@ Status Link::Tick() {
   }
   AskForCredit(now);
   RequestCut();
+  if (welcome_) SendByPriority();
   log_.SendAgain(now - options.resend_after, now, [&](const RetentionLog::Sent& sent) {
     if (!MaySend(sent.event)) return;
     notes_.Resent();

@@ -13,22 +13,29 @@
 // Thread-safe: each link has its own lock, and calls its host without holding it.
 #pragma once
 
+#include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "executor/client/durable_log.h"
 #include "executor/client/link_trace.h"
+#include "executor/client/pull_targets.h"
 #include "executor/client/push_bytes.h"
 #include "executor/client/retention_log.h"
+#include "executor/client/row_order.h"
 #include "executor/client/session_options.h"
 #include "executor/client/step_tracker.h"
 #include "executor/client/variable_cut.h"
+#include "executor/protocol/batch.h"
 #include "executor/protocol/contract.h"
 #include "executor/protocol/events.h"
 #include "framework/runtime/rpc_client.h"
@@ -53,6 +60,12 @@ struct LinkEnvironment {
 };
 
 using Slot = std::uint32_t;
+
+// A key of a key-value store, or this server's piece of it.
+struct KeySlots {
+  Slot value = 0;     // pulled, and set by worker 0
+  Slot gradient = 0;  // pushed
+};
 
 // Whether the caller waits for this pull alone, or for all pulls in flight.
 enum class Landing { kAlone, kWithOthers };
@@ -79,9 +92,57 @@ class Link final : public ConnectionHandler {
   void CountStep();
   void EndStep();
   Status Pull(Slot slot, Tensor& out, Landing landing, std::uint64_t version);
-  void PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out);
+  // `arrived`, if given, gets the time at which the rows have come, in nanoseconds.
+  using Arrival = std::shared_ptr<std::atomic<std::int64_t>>;
+  void PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out, Arrival arrived = {});
   Status PullChanged(Slot slot, std::shared_ptr<SelectedRows> out, Landing landing);
   void Save(const std::string& table, const std::string& file);
+
+  // Keys of a key-value store (link_keys.cc), whose steps count this worker's pushes of each. A key may be
+  // used once the server has answered its declaration, and not with an error.
+  KeySlots DeclareKey(const protocol::KeyBody& key);
+  // This worker uses the key no longer.
+  void LeaveKey(Slot value);
+  // Whether the server has answered, and with an error.
+  bool KeyIsDeclared(Slot value) const;
+  Status KeyStatus(Slot value) const;
+  std::uint64_t KeyPushes(Slot value) const;  // of this worker, at the time of the declaration
+  VariableCut KeyCut(Slot value) const;
+  void SetKey(Slot value, Bytes bytes);  // the initial value; the bytes must not change
+  struct KeyPush {
+    Bytes bytes;  // must not change; of rows: all ids, then all values
+    std::uint64_t step = 0, largest = 0;
+    int priority = 0;     // of pushes that wait, higher ones go first, then earlier ones (link_order.cc)
+    float threshold = 0;  // protocol::Push::threshold: the bytes are compressed, chunk by chunk
+    // It does not wait for others: the shards of a table's push set out together, so they are seldom apart
+    // when the worker dies.
+    bool at_once = false;
+  };
+  void PushKey(Slot gradient, KeyPush push);
+  // Whether the server has all pushes of steps below this, and the initial value.
+  bool KeyPushesDone(Slot gradient, std::uint64_t below) const;
+  // Pulls of different versions may be in flight. kFailedPrecondition E-recv-twice: this one is.
+  Status PullKey(Slot value, Tensor& out, std::uint64_t version);
+  // Once for each pull, when it has ended: the least and the greatest number of updates in its chunks.
+  // nullopt: it is in flight.
+  struct Updates {
+    std::uint64_t least = 0, most = 0;
+  };
+  std::optional<Updates> TakePulled(Slot value, std::uint64_t version);
+  // Requests for rows, in the order of `ids`; `to` has a row for each. Returns the numbers of the requests.
+  struct Requests {
+    std::uint32_t begin = 0, end = 0;
+  };
+  Requests PullKeyRows(Slot value, std::span<const std::int64_t> ids, Tensor& to, std::uint64_t version);
+  bool RowsAreThere(const Requests& requests) const;
+  void SetOptimizer(std::uint64_t number, const std::string& text, bool keeps_state);
+  // nullopt: the server has not answered.
+  std::optional<Status> OptimizerStatus(std::uint64_t number) const;
+  void EnterBarrier(std::uint64_t number);
+  bool BarrierIsPassed(std::uint64_t number) const;
+  // Small messages that are sent between the two calls travel together (protocol/batch.h). Calls may nest.
+  void Hold();
+  void Release();
   Status TakeSaved();  // the first error of saves since the last call
   void Complete();
 
@@ -133,16 +194,25 @@ class Link final : public ConnectionHandler {
     std::uint32_t chunk = 0;  // the next chunk to send
     PushBytes value;          // as given until `made`, then as it travels
     bool made = false;
-    std::uint64_t rows = 0;  // number of rows of a sparse gradient
-    Target residual;         // of a gradient to be compressed
-    Nanoseconds asked{0};    // when credit was requested
+    Target residual;       // of a gradient to be compressed
+    Nanoseconds asked{0};  // when credit was requested
+    // Of a key: as in KeyPush; `order` is its number among all.
+    std::uint64_t largest = 0, order = 0;
+    int priority = 0;
+    float threshold = 0;
+    bool at_once = false;
   };
   struct PendingPull {
     Slot slot = 0;
+    std::uint64_t version = 0;
   };
   struct PendingRows {
-    std::uint32_t request = 0;
-    Payload ids;
+    Slot slot = 0;
+    std::uint64_t version = 0;
+    Target to;
+    Bytes ids = {};                              // sorted, once there is an order
+    std::shared_ptr<const RowOrder> order = {};  // null: one shard, or not known yet
+    Arrival arrived = {};
   };
   struct PendingCount {
     std::uint64_t step = 0;
@@ -151,9 +221,13 @@ class Link final : public ConnectionHandler {
     std::uint64_t step = 0;
     std::vector<Slot> pushed;
   };
+  struct PendingDeclare {
+    KeySlots slots;
+    protocol::KeyBody body;
+  };
   // Work that the session has handed over. Its chunks and parts are not known before the welcome.
-  using Pending =
-      std::variant<PendingPush, PendingPull, PendingRows, PendingCount, PendingEndStep, protocol::Save>;
+  using Pending = std::variant<PendingPush, PendingPull, PendingRows, PendingCount, PendingEndStep,
+                               protocol::Save, PendingDeclare, protocol::SetOptimizer, protocol::Barrier>;
 
   // kOnItsWay: the transport is receiving the body directly into its place.
   enum class PartIs : std::uint8_t { kMissing, kOnItsWay, kThere };
@@ -171,8 +245,19 @@ class Link final : public ConnectionHandler {
     std::shared_ptr<SelectedRows> changed = {};
     std::uint64_t rows = 0;
   };
+  struct KeyState {
+    protocol::ContractPiece piece;
+    bool declared = false;  // the server has answered
+    Status status;
+    std::uint64_t pushes = 0;                 // at the time of the declaration
+    std::uint64_t done_below = 0;             // the server has the pushes of steps below
+    std::deque<std::size_t> open;             // pushes and their messages in flight, by step from there on
+    std::map<std::uint64_t, Arriving> pulls;  // in flight, by version
+    std::map<std::uint64_t, Updates> pulled;  // TakePulled
+    std::multiset<std::uint64_t> rows;        // versions of requests for rows in flight
+  };
   struct Variable {
-    std::uint32_t position = 0;  // in the contract
+    std::uint32_t position = 0;  // in the contract; of a key, behind it
     observe::NameId name = 0;
     LinkTrace::Name traced;
     bool is_gradient = false;
@@ -186,23 +271,33 @@ class Link final : public ConnectionHandler {
     std::vector<std::uint64_t> welcome_below;
     std::vector<PendingPush> waiting;  // for credit
     Arriving arriving;
+    std::unique_ptr<KeyState> key;  // of a key of a key-value store
   };
   struct ArrivingRows {  // of one request for rows
     std::uint64_t version = 0;
     Slot slot = 0;
+    std::uint32_t shard = 0;
+    std::shared_ptr<const RowOrder> order;  // null: the rows of the table are of one shard
     Target to;
-    std::size_t begin = 0, bytes = 0;  // in `to`
+    std::size_t begin = 0, bytes = 0;  // in `to`; with an order, of the sorted rows
     std::size_t parts_left = 0;
-    std::vector<bool> have;     // per part; empty until the request was sent
+    std::vector<bool> have;     // per part
     std::uint32_t updates = 0;  // the number of updates that those parts include
     bool whole = false;
+    Arrival arrived;
   };
+  // The pull of this version that is in flight; null: there is none.
+  static Arriving* ArrivingOf(Variable& variable, std::uint64_t version);
+  // The earliest pull in flight.
+  static const Arriving* FirstArriving(const Variable& variable);
   const protocol::ContractPiece& PieceOf(const Variable& variable) const {
-    return contract_.Variable(variable.position);
+    return variable.key == nullptr ? contract_.Variable(variable.position) : variable.key->piece;
   }
   Variable* At(std::uint32_t position) {
-    return position < slot_of_.size() ? &variables_[slot_of_[position]] : nullptr;
+    if (position >= slot_of_.size() || slot_of_[position] == kNoSlot) return nullptr;
+    return &variables_[slot_of_[position]];
   }
+  static constexpr Slot kNoSlot = 0xffffffff;  // of a key that this worker has not declared
   void Number(const protocol::Contract& before);
   Status Gone(const std::string& how) const;
   Status CheckReturn(Nanoseconds now);
@@ -214,15 +309,23 @@ class Link final : public ConnectionHandler {
   void Connect();
   void SayHello();
 
-  // link_pushes.cc: outgoing.
+  // link_pushes.cc: outgoing; link_rows.cc: rows by id, and their answers.
   void HandOver(Pending pending);
   void Dispatch(Pending& pending);
   void Send(PendingPush& push);
   void Send(PendingPull& pull);
   void Send(PendingRows& rows);
+  void Request(const PendingRows& rows, std::uint32_t shard, std::size_t begin, std::size_t count);
   void Send(PendingCount& count);
   void Send(PendingEndStep& end);
   void Send(protocol::Save& save);
+  void RequestRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out, std::uint64_t version);
+  void Send(PendingDeclare& declare);
+  void Send(protocol::SetOptimizer& set);
+  void Send(protocol::Barrier& barrier);
+  Slot AddKeyVariable(protocol::ContractPiece piece, bool is_gradient);
+  void CutKey(Variable& variable, const protocol::KeyDeclaredBody& declared) const;
+  void EndKeyPush(KeyState& key, std::uint64_t step);
   Status Push(std::unique_lock<std::mutex>& lock, PendingPush push);
   void Make(const VariableCut& cut, bool checksums, PendingPush& push) const;
   bool NeedsChecksums() const;
@@ -234,6 +337,24 @@ class Link final : public ConnectionHandler {
   template <typename E>
   bool SendKept(E event);  // false: an event with the same key is in flight
   void SendMessage(const protocol::Event& event, std::uint64_t contract);
+  void SendBatch();
+  // As the variable is cut in this push.
+  static VariableCut CutOf(const Variable& variable, const PendingPush& push);
+
+  // link_order.cc: pushes of keys that wait, by priority.
+  struct Turn {
+    int priority = 0;
+    std::uint64_t order = 0;
+    Slot slot = 0;
+
+    bool operator<(const Turn& other) const {
+      return std::tie(other.priority, order) < std::tie(priority, other.order);
+    }
+  };
+  static Turn TurnOf(const PendingPush& push) { return {push.priority, push.order, push.slot}; }
+  // Whether the push's next chunk may be sent. If not, the push has its place among those that wait.
+  bool TakesTurn(const Variable& variable, const PendingPush& push);
+  void SendByPriority();
   Status OpenPush(Slot slot);
   // Counts each push, and each of its messages.
   void BeginPush(const Variable& variable, std::uint64_t step);
@@ -244,10 +365,14 @@ class Link final : public ConnectionHandler {
   std::size_t PartsOf(std::size_t bytes) const { return client::PartsOf(bytes, cut_.part_bytes); }
 
   // link_replies.cc: incoming.
+  void OnReplies(const std::shared_ptr<Connection>& from, const protocol::Sender& sender,
+                 std::span<const protocol::Reply> replies);
+  void OnUnreadable(const std::shared_ptr<Connection>& from, const Status& why);
   Status Take(const protocol::Reply& reply, std::uint64_t contract);
   Status On(const protocol::Welcome& welcome);
   Status CheckStep(std::uint64_t named) const;
   Status CheckLacks(const protocol::WelcomeBody& welcome) const;
+  std::optional<Status> CannotRepeat(std::uint64_t version, const protocol::ContractPiece& piece) const;
   Status On(const protocol::Pushed& pushed);
   Status On(const protocol::StepEnded& ended);
   Status On(const protocol::StepCounted& counted);
@@ -265,6 +390,9 @@ class Link final : public ConnectionHandler {
   Status On(const protocol::ServerWelcome&) { return OkStatus(); }  // only between servers
   Status On(const protocol::SumsTaken&) { return OkStatus(); }
   Status On(const protocol::Durable&) { return OkStatus(); }  // TakeDurable has read its envelope
+  Status On(const protocol::KeyDeclared& declared);
+  Status On(const protocol::OptimizerSet& set);
+  Status On(const protocol::BarrierPassed& passed);
   Status On(const protocol::Failure& failure);
   bool CutVariables(const protocol::WelcomeBody& cut);
   bool Acknowledge(const SentKey& key);  // returns whether the message was still kept
@@ -283,6 +411,11 @@ class Link final : public ConnectionHandler {
   Status LandChanged(const Variable& variable, Arriving& arriving) const;
   void BeginPull(Arriving& arriving, Landing landing, std::uint64_t version);
   void EndPull(Arriving& arriving);
+  void EndKeyPull(KeyState& key, Arriving& arriving);
+  // Whether a pull that was made before the push is in flight. The push waits for it: otherwise a pull that
+  // is lost on its way and sent again might come after the round of that push.
+  bool FollowsPull(const PendingPush& push) const;
+  void SendPushesBehind(const Variable& value);
   ArrivingRows* RowsOf(std::uint32_t request);
 
   // link_recovery.cc: for a server that may be started again by itself, what none of its checkpoints has.
@@ -293,9 +426,12 @@ class Link final : public ConnectionHandler {
   void ReleaseBelow(std::uint64_t version);
   void SendAllAgain();
   void SendGradientsAgain();
+  void ForgetNewest(Variable& variable);
+  void ForgetNewestRows();
   void AskForCredit(Nanoseconds now);
   bool KeepAcknowledged(const protocol::Push& push);  // returns whether that was awaited
   void KeepEnded(const protocol::EndStep& end);
+  bool KeepCounted(std::uint64_t step);  // returns whether that was awaited
   void TakeDurable(std::uint64_t version);
   bool HasRoomFor(std::uint64_t step);
   void RequestCut();
@@ -354,12 +490,19 @@ class Link final : public ConnectionHandler {
 
   std::deque<Pending> before_welcome_;
   RetentionLog log_;
+  int held_ = 0;  // calls of Hold without Release
+  protocol::BatchWriter batch_;
+  std::set<Turn> turns_;
+  std::uint64_t orders_ = 0;
   std::size_t pushes_waiting_ = 0;  // for credit
   std::vector<Slot> pushed_;        // in the open step
   std::size_t pulls_ = 0;           // in flight
+  PullTargets targets_;             // of those
   std::deque<ArrivingRows> rows_;   // by request, from `first_request_` on; the first is incomplete
   std::uint32_t first_request_ = 0;
-  std::uint32_t saves_ = 0;  // requested so far
+  std::map<std::uint64_t, Status> optimizers_;  // what the server has answered, by number
+  std::uint64_t barrier_ = 0;                   // the last that is passed
+  std::uint32_t saves_ = 0;                     // requested so far
   Status saved_;
   std::string answer_;
   bool changed_ = false;  // the current reply changed an answer that may be waited for

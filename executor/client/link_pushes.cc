@@ -1,45 +1,57 @@
 // What a link sends. Before the welcome, all work waits in one queue. After it, a push without credit waits
 // in its variable's queue, which is visited when the variable gets credit.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "executor/client/link.h"
 #include "executor/client/piece_checks.h"
+#include "executor/protocol/message_text.h"
 #include "executor/protocol/native_codec.h"
 #include "executor/protocol/payload_bytes.h"
+#include "framework/base/log.h"
+#include "framework/base/strings.h"
 
 namespace penstock::client {
 namespace {
-
-// The ids of a request fit into one message; its answer may come in any number of parts.
-constexpr std::size_t kIdsOfRequest = std::size_t{1} << 16;
-static_assert(kIdsOfRequest * sizeof(std::int64_t) <= kMaxBodyBytes);
 
 // The checksum of a smaller gradient takes less time than a second locking, and needs no memory.
 constexpr std::size_t kLargeGradient = std::size_t{64} << 10;
 
 Bytes BytesOf(const Tensor& tensor) { return {tensor.buffer(), tensor.raw(), tensor.bytes()}; }
 
-// All ids, then all values.
-Bytes BytesOf(const SelectedRows& value) {
-  const std::size_t ids = value.rows.size() * sizeof(std::int64_t);
-  if (ids == 0) return {};
-  const std::size_t size = ids + value.value.bytes();
-  auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
-  std::memcpy(bytes.get(), value.rows.data(), ids);
-  std::memcpy(bytes.get() + ids, value.value.raw(), value.value.bytes());
-  const std::byte* const data = bytes.get();
-  return {std::move(bytes), data, size};
+bool IsUnsorted(const VariableCut& cut, const PushBytes& value) {
+  return cut.rows && cut.shards > 1 && value.chunk_begins.empty();
 }
 
 }  // namespace
 
 void Link::SendMessage(const protocol::Event& event, std::uint64_t contract) {
+  notes_.Sent(protocol::PayloadBytes(event));
+  if (protocol::ShowsMessage(event))
+    Log(LogSeverity::kInfo, StrCat("to pserver ", address_, ": ", protocol::TextOf(event)));
+  if (held_ > 0 && contract == sender_.contract && protocol::BatchWriter::Takes(event)) {
+    batch_.Add(event);
+    if (batch_.full()) SendBatch();
+    return;
+  }
+  SendBatch();
   protocol::Sender sender = sender_;
   sender.contract = contract;
-  notes_.Sent(protocol::PayloadBytes(event));
   connection_->Send(protocol::Encode(sender, event, protocol::ChecksumOver(*connection_)));
+}
+
+void Link::SendBatch() {
+  if (!batch_.empty()) connection_->Send(batch_.Take(sender_, protocol::ChecksumOver(*connection_)));
+}
+
+void Link::Hold() {
+  const std::lock_guard lock(mutex_);
+  ++held_;
+}
+
+void Link::Release() {
+  const std::lock_guard lock(mutex_);
+  if (--held_ == 0) SendBatch();
 }
 
 template <typename E>
@@ -50,9 +62,18 @@ bool Link::SendKept(E event) {
   return !replaced;
 }
 template bool Link::SendKept(protocol::Hello);
+template bool Link::SendKept(protocol::PullRows);
+template bool Link::SendKept(protocol::DeclareKey);
+template bool Link::SendKept(protocol::SetOptimizer);
+template bool Link::SendKept(protocol::Barrier);
 
 void Link::BeginPush(const Variable& variable, std::uint64_t step) {
-  if (variable.is_gradient) {
+  if (variable.key != nullptr) {
+    KeyState& key = *variable.key;
+    if (key.open.empty()) key.done_below = step;
+    if (step - key.done_below >= key.open.size()) key.open.resize(step - key.done_below + 1, 0);
+    ++key.open[step - key.done_below];
+  } else if (variable.is_gradient) {
     environment_.steps.BeginPush(step);
   } else {
     environment_.steps.Begin(Work::kFirstValues);
@@ -60,6 +81,7 @@ void Link::BeginPush(const Variable& variable, std::uint64_t step) {
 }
 
 void Link::EndPush(const Variable& variable, std::uint64_t step) {
+  if (variable.key != nullptr) return EndKeyPush(*variable.key, step);
   if (variable.is_gradient ? environment_.steps.EndPush(step) : environment_.steps.End(Work::kFirstValues))
     changed_ = true;
 }
@@ -115,22 +137,24 @@ Status Link::PushRows(Slot slot, const SelectedRows& value) {
   PENSTOCK_RETURN_IF_ERROR(RequireRows(piece, value, tables_by_id_));
   PENSTOCK_RETURN_IF_ERROR(OpenPush(slot));
   const std::uint64_t step = environment_.steps.step();
+  const std::uint32_t shards = variable.cut.shards;
   lock.unlock();  // to copy
-  PendingPush push{.slot = slot, .step = step, .value = {BytesOf(value)}, .rows = value.rows.size()};
+  PendingPush push{.slot = slot, .step = step, .value = CopyOfRows(value, shards)};
   lock.lock();
   return Push(lock, std::move(push));
 }
 
 // Hands over a push that has been checked. Compression and checksums read the whole gradient, so the lock is
 // released for them: meanwhile replies are handled. Before the welcome it is not known how the gradient is
-// cut; then Send makes the bytes.
+// cut; then Send makes the bytes, and sorts rows by shard.
 Status Link::Push(std::unique_lock<std::mutex>& lock, PendingPush push) {
   const Variable& variable = variables_[push.slot];
   BeginPush(variable, push.step);
   if (welcome_) {
-    const VariableCut cut = variable.cut;
+    const VariableCut cut = CutOf(variable, push);
     const bool checksums = push.value.bytes.size >= kLargeGradient && NeedsChecksums();
-    if (checksums || !cut.compression.none()) {
+    const bool compresses = !cut.compression.none() && push.threshold == 0;
+    if (checksums || compresses || IsUnsorted(cut, push.value)) {
       lock.unlock();
       Make(cut, checksums, push);
       lock.lock();
@@ -142,13 +166,24 @@ Status Link::Push(std::unique_lock<std::mutex>& lock, PendingPush push) {
   return OkStatus();
 }
 
+VariableCut Link::CutOf(const Variable& variable, const PendingPush& push) {
+  VariableCut cut = variable.cut;
+  if (push.threshold > 0) cut.compression = {.kind = Compression::Kind::kTwoBit, .threshold = push.threshold};
+  return cut;
+}
+
 bool Link::NeedsChecksums() const {
   return protocol::ChecksumOver(*connection_) == protocol::BodyChecksum::kIncluded;
 }
 
 void Link::Make(const VariableCut& cut, bool checksums, PendingPush& push) const {
-  push.value = MakePushBytes(cut, std::move(push.value.bytes), reinterpret_cast<float*>(push.residual.data),
-                             checksums);
+  if (IsUnsorted(cut, push.value)) push.value = SortRows(cut, push.value);
+  if (!cut.rows && push.threshold == 0) {
+    push.value = MakePushBytes(cut, std::move(push.value.bytes), reinterpret_cast<float*>(push.residual.data),
+                               checksums);
+  } else if (checksums) {
+    AddChecksums(cut, push.value);
+  }
   push.made = true;
   push.residual = {};
   if (push.value.plain_bytes > 0) notes_.Compressed(push.value.bytes.size, push.value.plain_bytes);
@@ -200,7 +235,8 @@ Status Link::Pull(Slot slot, Tensor& out, Landing landing, std::uint64_t version
   out.Refit(piece.dtype, piece.shape);
   BeginPull(arriving, landing, version);
   arriving.to = Target::Of(out);
-  HandOver(PendingPull{slot});
+  targets_.Add(arriving.to.data, out.bytes());
+  HandOver(PendingPull{slot, version});
   return OkStatus();
 }
 
@@ -213,7 +249,7 @@ Status Link::PullChanged(Slot slot, std::shared_ptr<SelectedRows> out, Landing l
   }
   BeginPull(arriving, landing, environment_.steps.step());
   arriving.changed = std::move(out);
-  HandOver(PendingPull{slot});
+  HandOver(PendingPull{slot, arriving.version});
   return OkStatus();
 }
 
@@ -233,33 +269,7 @@ bool Link::IsPulling(Slot slot) const {
 
 bool Link::IsPullingInto(const std::byte* begin, const std::byte* end) const {
   const std::lock_guard lock(mutex_);
-  return pulls_ > 0 && std::ranges::any_of(variables_, [&](const Variable& variable) {
-           const Arriving& arriving = variable.arriving;
-           if (!arriving.active || arriving.to.data == nullptr) return false;
-           const protocol::ContractPiece& piece = PieceOf(variable);
-           const auto bytes = static_cast<std::size_t>(piece.shape.Count()) * SizeOf(piece.dtype);
-           return arriving.to.data < end && begin < arriving.to.data + bytes;
-         });
-}
-
-void Link::PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out) {
-  const std::lock_guard lock(mutex_);
-  const protocol::ContractPiece& piece = PieceOf(variables_[slot]);
-  const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
-  out.Reset(piece.dtype, piece.shape.WithRows(static_cast<Dim>(ids.size())));
-  for (std::size_t begin = 0; begin < ids.size(); begin += kIdsOfRequest) {
-    const auto asked = ids.subspan(begin, std::min(kIdsOfRequest, ids.size() - begin));
-    const auto request = first_request_ + static_cast<std::uint32_t>(rows_.size());
-    rows_.push_back({.version = environment_.steps.step(),
-                     .slot = slot,
-                     .to = Target::Of(out),
-                     .begin = begin * row_bytes,
-                     .bytes = asked.size() * row_bytes,
-                     .have = {}});
-    environment_.steps.Begin(Work::kRows);
-    HandOver(PendingRows{
-        request, Payload::Of(std::string(reinterpret_cast<const char*>(asked.data()), asked.size_bytes()))});
-  }
+  return targets_.Overlaps(begin, end);
 }
 
 void Link::Save(const std::string& table, const std::string& file) {
@@ -284,7 +294,7 @@ void Link::Dispatch(Pending& pending) {
 
 void Link::SendAllThatWaited() {
   for (const Slot slot : slot_of_) {
-    if (pushes_waiting_ > 0) SendWaiting(variables_[slot]);
+    if (pushes_waiting_ > 0 && slot != kNoSlot) SendWaiting(variables_[slot]);
   }
   for (; !before_welcome_.empty(); before_welcome_.pop_front()) Dispatch(before_welcome_.front());
   SendCompleteIfLast();
@@ -292,7 +302,8 @@ void Link::SendAllThatWaited() {
 
 void Link::Send(PendingPush& push) {
   Variable& variable = variables_[push.slot];
-  if (!push.made) Make(variable.cut, false, push);
+  if (!push.made) Make(CutOf(variable, push), false, push);
+  push.order = ++orders_;
   if (variable.waiting.empty() && SendAllowed(push)) return EndPush(variable, push.step);
   variable.waiting.push_back(std::move(push));
   ++pushes_waiting_;
@@ -315,33 +326,38 @@ bool Link::SendAllowed(PendingPush& push) {
   const std::size_t chunks = variable.cut.chunks;
   if (variable.welcome_below.size() < chunks) variable.welcome_below.resize(chunks, 0);
   const std::uint64_t window = variable.by_turn ? 0 : window_below_;
-  if (!HasRoomFor(push.step)) return false;
+  if (!HasRoomFor(push.step) || FollowsPull(push)) return false;
   for (; push.chunk < chunks; ++push.chunk) {
     if (durable_.Next({push.slot, push.chunk}) != nullptr)
       return false;  // earlier steps are sent again first
     if (push.step >= std::max(variable.welcome_below[push.chunk], window)) return false;
+    if (variable.key != nullptr && !push.at_once && !TakesTurn(variable, push)) return false;
     SendParts(variable, push);
   }
+  if (!turns_.empty()) turns_.erase(TurnOf(push));
   return true;
 }
 
 // A gradient without rows is sent too, as one empty part: the server waits for every trainer's gradient.
 void Link::SendParts(const Variable& variable, const PendingPush& push) {
-  const std::size_t parts = push.value.PartsOf(variable.cut, push.chunk);
+  const VariableCut cut = CutOf(variable, push);
+  const std::size_t parts = push.value.PartsOf(cut, push.chunk);
   if (trace_.on()) {
     std::size_t bytes = 0;
     for (std::uint32_t part = 0; part < parts; ++part)
-      bytes += push.value.PartOf(variable.cut, push.chunk, part).size();
+      bytes += push.value.PartOf(cut, push.chunk, part).size();
     trace_.Sends(variable.traced, push.chunk, push.step, bytes);
   }
   for (std::uint32_t part = 0; part < parts; ++part) {
-    Payload bytes = push.value.PartOf(variable.cut, push.chunk, part);
+    Payload bytes = push.value.PartOf(cut, push.chunk, part);
     const std::size_t size = bytes.size();
     const bool is_new = SendKept(protocol::Push{.at = {variable.position, push.chunk},
                                                 .step = push.step,
                                                 .part = part,
-                                                .rows = push.rows,
-                                                .bytes = std::move(bytes)});
+                                                .rows = push.value.RowsOf(cut, push.chunk),
+                                                .bytes = std::move(bytes),
+                                                .largest = push.largest,
+                                                .threshold = push.threshold});
     if (!is_new) continue;
     notes_.Record(observe::EventKind::kPushSent, push.step, variable.name, size);
     BeginPush(variable, push.step);
@@ -350,7 +366,7 @@ void Link::SendParts(const Variable& variable, const PendingPush& push) {
 
 void Link::Send(PendingPull& pull) {
   Variable& variable = variables_[pull.slot];
-  Arriving& arriving = variable.arriving;
+  Arriving& arriving = *ArrivingOf(variable, pull.version);
   notes_.Record(observe::EventKind::kPullAsked, arriving.version, variable.name, variable.cut.bytes);
   if (arriving.changed != nullptr) {  // the answer gives the number of parts
     trace_.Asks(trace::FlowKind::kChanged, variable.traced, 0, arriving.version);
@@ -369,19 +385,6 @@ void Link::Send(PendingPull& pull) {
     trace_.Asks(trace::FlowKind::kPull, variable.traced, chunk, arriving.version);
     SendKept(protocol::Pull{.at = {variable.position, chunk}, .version = arriving.version});
   }
-}
-
-void Link::Send(PendingRows& rows) {
-  ArrivingRows& arriving = *RowsOf(rows.request);
-  notes_.Record(observe::EventKind::kPullAsked, arriving.version, variables_[arriving.slot].name,
-                arriving.bytes);
-  arriving.parts_left = PartsOf(arriving.bytes);
-  arriving.have.assign(arriving.parts_left, false);
-  trace_.Asks(trace::FlowKind::kRows, variables_[arriving.slot].traced, rows.request, arriving.version);
-  SendKept(protocol::PullRows{.variable = variables_[arriving.slot].position,
-                              .version = arriving.version,
-                              .request = rows.request,
-                              .ids = std::move(rows.ids)});
 }
 
 void Link::Send(PendingCount& count) { SendKept(protocol::CountStep{.step = count.step}); }

@@ -18,9 +18,13 @@ bool Link::TakeIncarnation(const protocol::WelcomeBody& welcome) {
 // The server has the gradients of steps below `version`, and has forgotten all else. What is in flight is
 // sent again in its order, after what has been acknowledged.
 void Link::BeginAgain(std::uint64_t version) {
-  for (Variable& variable : variables_) std::ranges::fill(variable.welcome_below, 0);
-  durable_version_ = std::max(durable_version_, version);
+  for (Variable& variable : variables_) {
+    std::ranges::fill(variable.welcome_below, 0);
+    ForgetNewest(variable);
+  }
+  ForgetNewestRows();
   ReleaseBelow(version);
+  durable_version_ = std::max(durable_version_, version);
   std::vector<SentKey> moved;
   initial_left_ = 0;
   full_ = false;
@@ -37,6 +41,9 @@ void Link::BeginAgain(std::uint64_t version) {
     } else if (const auto* end = std::get_if<protocol::EndStep>(&event)) {
       KeepEnded(*end);
       moved.push_back(key);
+    } else if (const auto* count = std::get_if<protocol::CountStep>(&event)) {
+      durable_.CountInFlight(count->step);
+      moved.push_back(key);
     } else if (std::holds_alternative<protocol::Complete>(event)) {
       complete_sent_ = false;
       moved.push_back(key);
@@ -51,6 +58,10 @@ void Link::ReleaseBelow(std::uint64_t version) {
   std::vector<SentKey> taken;
   log_.ForEach([&](const SentKey& key, const protocol::Event& event) {
     const auto* push = std::get_if<protocol::Push>(&event);
+    if (const auto* count = std::get_if<protocol::CountStep>(&event); count && count->step < version) {
+      if (KeepCounted(count->step) && environment_.steps.EndPush(count->step)) changed_ = true;
+      taken.push_back(key);
+    }
     if (push == nullptr || push->step >= version || !variables_[slot_of_[push->at.variable]].is_gradient)
       return;
     if (KeepAcknowledged(*push)) EndPush(variables_[slot_of_[push->at.variable]], push->step);
@@ -74,11 +85,36 @@ void Link::SendAllAgain() {
     std::ranges::sort(positions);
     SendKept(protocol::EndStep{.step = end.step, .variables = std::move(positions)});
   }
+  for (const auto& [step, awaited] : durable_.counts()) SendKept(protocol::CountStep{.step = step});
   SendGradientsAgain();
+}
+
+// The number of updates that a part of a pull includes says which of two is newer. A server that was started
+// again counts anew: a chunk of which only a part has come is received again.
+void Link::ForgetNewest(Variable& variable) {
+  Arriving& arriving = variable.arriving;
+  for (std::uint32_t chunk = 0; chunk < arriving.updates.size(); ++chunk) {
+    if (arriving.parts_left[chunk] == 0) continue;
+    const std::size_t parts = PartsOf(variable.cut.ChunkOf(chunk).size);
+    arriving.updates[chunk] = 0;
+    arriving.parts_left[chunk] = static_cast<std::uint32_t>(parts);
+    std::fill_n(arriving.have.begin() + static_cast<std::ptrdiff_t>(chunk * variable.cut.parts()), parts,
+                PartIs::kMissing);
+  }
+}
+
+void Link::ForgetNewestRows() {
+  for (ArrivingRows& rows : rows_) {
+    if (rows.whole || rows.updates == 0) continue;
+    rows.updates = 0;
+    rows.parts_left = rows.have.size();
+    std::fill(rows.have.begin(), rows.have.end(), false);
+  }
 }
 
 void Link::SendGradientsAgain() {
   for (const Slot slot : slot_of_) {
+    if (slot == kNoSlot) continue;
     const std::size_t chunks = variables_[slot].cut.chunks;
     for (std::uint32_t chunk = 0; durable_.left() > 0 && chunk < chunks; ++chunk) SendAgain(slot, chunk);
   }
@@ -111,6 +147,7 @@ void Link::AskForCredit(Nanoseconds now) {
   asked_for_credit_ = now;
   if (first) return;
   for (const Slot slot : slot_of_) {
+    if (slot == kNoSlot) continue;
     const Variable& variable = variables_[slot];
     for (std::uint32_t chunk = 0; chunk < variable.cut.chunks; ++chunk) {
       const DurableLog::Part* const part = durable_.Next({slot, chunk});
@@ -126,7 +163,12 @@ void Link::AskForCredit(Nanoseconds now) {
 bool Link::KeepAcknowledged(const protocol::Push& push) {
   if (!Recovers()) return true;
   const Slot slot = slot_of_[push.at.variable];
-  if (variables_[slot].is_gradient) return durable_.Acknowledged({slot, push.at.chunk}, push);
+  if (variables_[slot].is_gradient) {
+    const bool awaited = durable_.Acknowledged({slot, push.at.chunk}, push);
+    // A new process of a trainer may repeat a step that is in a checkpoint already.
+    if (push.step < durable_version_) durable_.Release(durable_version_);
+    return awaited;
+  }
   // The next two steps may be merged before it is stored.
   const bool awaited =
       durable_.AcknowledgedInitial({slot, push.at.chunk}, push, environment_.steps.step() + 2);
@@ -141,15 +183,18 @@ void Link::KeepEnded(const protocol::EndStep& end) {
   durable_.Ended(end.step, std::move(slots));
 }
 
+bool Link::KeepCounted(std::uint64_t step) { return !Recovers() || durable_.Counted(step); }
+
 // From the envelope of each reply.
 void Link::TakeDurable(std::uint64_t version) {
   if (!Recovers() || version <= durable_version_) return;
-  durable_version_ = version;
   ReleaseBelow(version);
+  durable_version_ = version;
   SendCompleteIfLast();
   asked_for_cut_.reset();
   if (!std::exchange(full_, false)) return;
   for (const Slot slot : slot_of_) {
+    if (slot == kNoSlot) continue;
     if (pushes_waiting_ > 0) SendWaiting(variables_[slot]);
   }
 }

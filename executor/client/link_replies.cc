@@ -5,8 +5,10 @@
 #include "executor/client/link.h"
 #include "executor/protocol/any_step.h"
 #include "executor/protocol/failure.h"
+#include "executor/protocol/message_text.h"
 #include "executor/protocol/native_codec.h"
 #include "executor/protocol/payload_bytes.h"
+#include "executor/protocol/row_shards.h"
 #include "framework/base/log.h"
 #include "framework/base/strings.h"
 
@@ -22,30 +24,52 @@ bool IsRefusal(const Status& why) {
 }  // namespace
 
 void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  Result<protocol::Decoded<protocol::Reply>> decoded =
-      protocol::DecodeReply(message, protocol::ChecksumOver(*from));
-  Status failure;
-  bool by_peer = false, changed = false;
+  if (protocol::IsBatch(message)) {
+    const auto batch = protocol::DecodeReplies(message, protocol::ChecksumOver(*from));
+    return batch.ok() ? OnReplies(from, batch->sender, batch->messages) : OnUnreadable(from, batch.status());
+  }
+  const auto one = protocol::DecodeReply(message, protocol::ChecksumOver(*from));
+  return one.ok() ? OnReplies(from, one->sender, {&one->message, 1}) : OnUnreadable(from, one.status());
+}
+
+void Link::OnUnreadable(const std::shared_ptr<Connection>& from, const Status& why) {
   {
     const std::lock_guard lock(mutex_);
     if (from != connection_ || ended_) return;
-    if (decoded.ok()) {
-      heard_ = environment_.options.clock->Now();
-      const bool is_failure = std::holds_alternative<protocol::Failure>(decoded->message);
-      const bool for_us =
-          decoded->sender.trainer == sender_.trainer && decoded->sender.incarnation == sender_.incarnation;
-      if (!for_us && !is_failure) return;
-      notes_.Received(protocol::PayloadBytes(decoded->message));
-      TakeDurable(decoded->sender.durable_version);
-      failure = Take(decoded->message, decoded->sender.contract);
+  }
+  environment_.host.OnLinkFailure(Status(why).In(StrCat("pserver ", address_)), false);
+}
+
+// What the replies of a batch allow to be sent travels together, too.
+void Link::OnReplies(const std::shared_ptr<Connection>& from, const protocol::Sender& sender,
+                     std::span<const protocol::Reply> replies) {
+  Status failure;
+  bool by_peer = false, changed = false;
+  const protocol::Left* left = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (from != connection_ || ended_) return;
+    heard_ = environment_.options.clock->Now();
+    const bool for_us = sender.trainer == sender_.trainer && sender.incarnation == sender_.incarnation;
+    const bool holds = replies.size() > 1;
+    if (holds) ++held_;
+    for (const protocol::Reply& reply : replies) {
+      const bool is_failure = std::holds_alternative<protocol::Failure>(reply);
+      if (!for_us && !is_failure) continue;
+      notes_.Received(protocol::PayloadBytes(reply));
+      if (protocol::ShowsMessage(reply))
+        Log(LogSeverity::kInfo, StrCat("from pserver ", address_, ": ", protocol::TextOf(reply)));
+      TakeDurable(sender.durable_version);
+      failure = Take(reply, sender.contract);
       by_peer = is_failure && (was_welcome_ || !IsRefusal(failure));
-      changed = std::exchange(changed_, false);
-    } else {
-      failure = Status(decoded.status()).In(StrCat("pserver ", address_));
+      if (!failure.ok()) break;
+      if (std::holds_alternative<protocol::Left>(reply)) left = &std::get<protocol::Left>(reply);
     }
+    if (holds && --held_ == 0) SendBatch();
+    changed = std::exchange(changed_, false);
   }
   if (!failure.ok()) return environment_.host.OnLinkFailure(std::move(failure), by_peer);
-  if (const auto* left = std::get_if<protocol::Left>(&decoded->message)) environment_.host.OnLeft(*left);
+  if (left != nullptr) environment_.host.OnLeft(*left);
   if (changed) notes_.Moved();
   if (changed) environment_.options.on_change();
 }
@@ -102,18 +126,23 @@ Status Link::On(const protocol::Welcome& welcome) {
     Log(LogSeverity::kInfo, StrCat("pserver ", address_, " has welcomed trainer ", sender_.trainer));
   const protocol::WelcomeBody& cut = welcome.body;
   PENSTOCK_RETURN_IF_ERROR(CheckLacks(cut));
-  const bool sane = cut.part_bytes > 0 && cut.part_bytes <= kMaxBodyBytes && cut.window > 0 &&
-                    cut.chunk_rows.size() >= contract_.variable_count() &&
-                    std::none_of(cut.chunk_rows.begin(), cut.chunk_rows.end(),
-                                 [](std::uint64_t rows) { return rows == 0; }) &&
-                    (!was_welcome_ || cut.part_bytes == cut_.part_bytes);
+  const bool sane =
+      cut.part_bytes > 0 && cut.part_bytes <= kMaxBodyBytes && cut.window > 0 &&
+      cut.chunk_rows.size() >= contract_.variable_count() &&
+      std::none_of(cut.chunk_rows.begin(), cut.chunk_rows.end(),
+                   [](std::uint64_t rows) { return rows == 0; }) &&
+      (cut.shards.empty() || cut.shards.size() >= contract_.variable_count()) &&
+      std::ranges::all_of(
+          cut.shards, [](std::uint32_t shards) { return shards > 0 && shards <= protocol::kShardsMax; }) &&
+      (!was_welcome_ || cut.part_bytes == cut_.part_bytes);
   if (!sane || !CutVariables(cut)) {
     return DataLoss("E-rpc-welcome", "pserver ", address_, " sent an invalid chunk layout");
   }
   welcome_ = was_welcome_ = true;
-  if (!named_step_) named_step_ = welcome.steps_ended;
   if (!Recovers()) window_below_ = cut.window;
   const bool started_again = TakeIncarnation(cut);
+  // A server that was started again before this trainer has joined may have fewer steps than it had before.
+  if (!named_step_ || (started_again && !environment_.steps.joined())) named_step_ = welcome.steps_ended;
   changed_ = changed_ || environment_.steps.first_step_awaited() || !environment_.steps.joined();
   notes_.Record(observe::EventKind::kPeerCame, environment_.steps.step());
   log_.Release(KeyOf(protocol::Hello{}));
@@ -128,7 +157,11 @@ bool Link::CutVariables(const protocol::WelcomeBody& cut) {
   cut_.window = cut.window;
   for (Variable& variable : variables_) {
     variable.by_turn = false;
+    if (variable.key != nullptr) continue;  // cut by the answer to its declaration
     const protocol::ContractPiece& piece = PieceOf(variable);
+    const std::uint32_t shards = cut.shards.empty() ? 1 : cut.shards[variable.position];
+    if (variable.cut.shards != 0 && variable.cut.shards != shards) return false;
+    variable.cut.shards = shards;
     if (!piece.shape.IsKnown() && !piece.rows) continue;  // only requested by rows
     const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
     const std::uint64_t rows = piece.shape.rank() == 0 ? 1 : static_cast<std::uint64_t>(piece.shape[0]);
@@ -137,13 +170,15 @@ bool Link::CutVariables(const protocol::WelcomeBody& cut) {
                                        : std::clamp<std::uint64_t>(cut.chunk_rows[variable.position], 1,
                                                                    std::max<std::uint64_t>(rows, 1));
     if (variable.cut.chunk_rows != 0 && variable.cut.chunk_rows != chunk_rows) return false;
-    variable.cut = {.chunks = piece.rows ? 1 : (rows + chunk_rows - 1) / chunk_rows,
+    variable.cut = {.chunks = piece.rows ? shards : (rows + chunk_rows - 1) / chunk_rows,
                     .chunk_rows = chunk_rows,
                     .bytes_per_chunk = chunk_rows * row_bytes,
                     .bytes = rows * row_bytes,
                     .part_bytes = cut.part_bytes,
                     .compression = piece.compression,
-                    .rows = piece.rows};
+                    .rows = piece.rows,
+                    .shards = shards,
+                    .row_bytes = row_bytes};
   }
   for (const std::uint32_t position : cut.by_turn) {
     if (Variable* variable = At(position)) variable->by_turn = true;
@@ -162,6 +197,7 @@ Status Link::On(const protocol::Pushed& pushed) {
     notes_.Record(observe::EventKind::kPushTaken, pushed.step, variable.name);
     EndPush(variable, pushed.step);
   }
+  SendByPriority();
   SendCompleteIfLast();
   return OkStatus();
 }
@@ -177,6 +213,7 @@ Status Link::On(const protocol::StepEnded& ended) {
 
 Status Link::On(const protocol::StepCounted& counted) {
   if (!Acknowledge(KeyOf(protocol::CountStep{.step = counted.step}))) return OkStatus();
+  if (!KeepCounted(counted.step)) return OkStatus();
   if (environment_.steps.EndPush(counted.step)) changed_ = true;
   return OkStatus();
 }
@@ -219,9 +256,9 @@ Status Link::On(const protocol::Pulled& pulled) {
 Status Link::On(const protocol::PulledNewest& pulled) {
   Variable* variable = At(pulled.at.variable);
   if (variable == nullptr || pulled.at.chunk >= variable->cut.chunks) return OkStatus();
-  Arriving& arriving = variable->arriving;
-  if (!arriving.active || arriving.version != pulled.version || arriving.chunks_left == 0) return OkStatus();
-  if (arriving.changed != nullptr) return OkStatus();
+  Arriving* const in_flight = ArrivingOf(*variable, pulled.version);
+  if (in_flight == nullptr || in_flight->chunks_left == 0 || in_flight->changed != nullptr) return OkStatus();
+  Arriving& arriving = *in_flight;
   arriving.updates.resize(variable->cut.chunks, 0);
   std::uint64_t& updates = arriving.updates[pulled.at.chunk];
   if (arriving.parts_left[pulled.at.chunk] == 0 || pulled.updates < updates) return OkStatus();
@@ -237,9 +274,9 @@ Status Link::On(const protocol::PulledNewest& pulled) {
 
 std::optional<Link::AwaitedPart> Link::Awaits(Variable& variable, const protocol::ChunkRef& at,
                                               std::uint64_t version, std::uint32_t part) {
-  Arriving& arriving = variable.arriving;
-  if (!arriving.active || arriving.version != version || arriving.chunks_left == 0) return {};
-  if (arriving.changed != nullptr) return {};
+  Arriving* const in_flight = ArrivingOf(variable, version);
+  if (in_flight == nullptr || in_flight->chunks_left == 0 || in_flight->changed != nullptr) return {};
+  Arriving& arriving = *in_flight;
   const Extent chunk = at.chunk < variable.cut.chunks ? variable.cut.ChunkOf(at.chunk) : Extent{};
   if (part >= PartsOf(chunk.size)) return {};
   PartIs& is = arriving.have[at.chunk * variable.cut.parts() + part];
@@ -262,14 +299,14 @@ Room Link::RoomFor(const std::shared_ptr<Connection>& from, const std::string& h
   const std::optional<AwaitedPart> part = Awaits(*variable, pulled.at, pulled.version, pulled.part);
   if (!part || part->is != PartIs::kMissing || part->size != body) return {};
   part->is = PartIs::kOnItsWay;
-  return {variable->arriving.to.buffer, part->to};
+  return {ArrivingOf(*variable, pulled.version)->to.buffer, part->to};
 }
 
 Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uint64_t version,
                       std::uint32_t part, const Payload& bytes) {
-  Arriving& arriving = variable.arriving;
   const std::optional<AwaitedPart> awaited = Awaits(variable, at, version, part);
   if (!awaited) return OkStatus();
+  Arriving& arriving = *ArrivingOf(variable, version);
   if (bytes.size() != awaited->size) {
     return DataLoss("E-rpc-part-size", "pserver ", address_, " sent ", bytes.size(), " bytes as part ", part,
                     " of ", PieceOf(variable).name);
@@ -284,14 +321,24 @@ Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uin
                  variable.cut.ChunkOf(at.chunk).size);
   if (--arriving.chunks_left == 0) {
     notes_.Record(observe::EventKind::kPullAnswered, version, variable.name, variable.cut.bytes);
-    EndPull(arriving);
+    variable.key == nullptr ? EndPull(arriving) : EndKeyPull(*variable.key, arriving);
   }
   Acknowledge(KeyOf(protocol::Pull{.at = at, .version = version}));
+  if (variable.key != nullptr) SendPushesBehind(variable);
   return OkStatus();
+}
+
+Link::Arriving* Link::ArrivingOf(Variable& variable, std::uint64_t version) {
+  if (variable.key != nullptr) {
+    const auto found = variable.key->pulls.find(version);
+    return found == variable.key->pulls.end() ? nullptr : &found->second;
+  }
+  return variable.arriving.active && variable.arriving.version == version ? &variable.arriving : nullptr;
 }
 
 void Link::EndPull(Arriving& arriving) {
   arriving.active = false;
+  targets_.Remove(arriving.to.data);
   arriving.to = {};
   arriving.changed.reset();
   --pulls_;
@@ -299,63 +346,24 @@ void Link::EndPull(Arriving& arriving) {
   if (last || arriving.landing == Landing::kAlone || environment_.steps.SignalsEachPull()) changed_ = true;
 }
 
+// Why this server no longer has a version with which this process, a new one of its trainer, repeats a step
+// that another server lacks; nullopt: it repeats none.
+std::optional<Status> Link::CannotRepeat(std::uint64_t version, const protocol::ContractPiece& piece) const {
+  const std::uint64_t named = named_step_.value_or(protocol::kAnyStep);
+  if (named == protocol::kAnyStep || named <= version) return std::nullopt;
+  return FailedPrecondition("E-resume-step", "pserver ", address_, " has had ", named, " steps of trainer ",
+                            sender_.trainer, " and no longer has version ", version, " of ", piece.name,
+                            ", with which its new process repeats a step that another pserver lacks")
+      .With("restart the job from its last checkpoint: --max_restart N does");
+}
+
 Status Link::On(const protocol::Gone& gone) {
-  const Variable* variable = At(gone.at.variable);
-  if (variable == nullptr || !variable->arriving.active || variable->arriving.version != gone.version)
-    return OkStatus();
+  Variable* variable = At(gone.at.variable);
+  if (variable == nullptr || ArrivingOf(*variable, gone.version) == nullptr) return OkStatus();
+  if (auto why = CannotRepeat(gone.version, PieceOf(*variable))) return *std::move(why);
   return FailedPrecondition("E-recv-version", "recv: version ", gone.version, " of ", PieceOf(*variable).name,
                             " on pserver ", address_,
                             " is overwritten by a later one; receive before the next gradients are sent");
-}
-
-// Returns null if the request is complete or was never made.
-Link::ArrivingRows* Link::RowsOf(std::uint32_t request) {
-  const std::uint32_t at = request - first_request_;
-  return at < rows_.size() && !rows_[at].whole ? &rows_[at] : nullptr;
-}
-
-Status Link::On(const protocol::Rows& rows) {
-  ArrivingRows* arriving = RowsOf(rows.request);
-  if (arriving == nullptr || arriving->version != rows.version) return OkStatus();
-  if (rows.part >= arriving->have.size()) return OkStatus();
-  // A resent request may be answered twice, as with PulledNewest. Here `updates` has only the low bits,
-  // which wrap around.
-  const auto newer = static_cast<std::int32_t>(rows.updates - arriving->updates);
-  const bool is_first = arriving->parts_left == arriving->have.size();
-  if (newer < 0 && !is_first) return OkStatus();
-  if (newer != 0) {
-    arriving->updates = rows.updates;
-    arriving->have.assign(arriving->have.size(), false);
-    arriving->parts_left = arriving->have.size();
-  }
-  if (arriving->have[rows.part]) return OkStatus();
-  const Extent part = PartOf({arriving->begin, arriving->bytes}, rows.part);
-  if (rows.bytes.size() != part.size) {
-    return DataLoss("E-rpc-part-size", "pserver ", address_, " sent ", rows.bytes.size(), " bytes as part ",
-                    rows.part, " of rows of ", PieceOf(variables_[arriving->slot]).name);
-  }
-  rows.bytes.CopyTo(arriving->to.data + part.begin);
-  arriving->have[rows.part] = true;
-  if (--arriving->parts_left > 0) return OkStatus();
-  arriving->whole = true;
-  arriving->to = {};
-  notes_.Record(observe::EventKind::kPullAnswered, rows.version, variables_[arriving->slot].name,
-                arriving->bytes);
-  trace_.Arrived(trace::FlowKind::kRows, variables_[arriving->slot].traced, rows.request, rows.version,
-                 arriving->bytes);
-  for (; !rows_.empty() && rows_.front().whole; ++first_request_) rows_.pop_front();
-  if (environment_.steps.End(Work::kRows)) changed_ = true;
-  Acknowledge(KeyOf(protocol::PullRows{.request = rows.request, .ids = {}}));
-  return OkStatus();
-}
-
-Status Link::On(const protocol::RowsGone& gone) {
-  const ArrivingRows* arriving = RowsOf(gone.request);
-  if (arriving == nullptr) return OkStatus();
-  return FailedPrecondition(
-      "E-lookup-version", "lookup: version ", gone.version, " of ", PieceOf(variables_[arriving->slot]).name,
-      " on pserver ", address_,
-      " is overwritten by a later one; look rows up before the step's gradients are sent");
 }
 
 Status Link::On(const protocol::Saved& saved) {

@@ -6,10 +6,15 @@
 
 namespace penstock::client {
 
+const Link::Arriving* Link::FirstArriving(const Variable& variable) {
+  if (variable.key == nullptr) return variable.arriving.active ? &variable.arriving : nullptr;
+  return variable.key->pulls.empty() ? nullptr : &variable.key->pulls.begin()->second;
+}
+
 const Link::Variable* Link::FirstPull() const {
   if (pulls_ == 0) return nullptr;
   for (const Slot slot : slot_of_) {
-    if (variables_[slot].arriving.active) return &variables_[slot];
+    if (slot != kNoSlot && FirstArriving(variables_[slot]) != nullptr) return &variables_[slot];
   }
   return nullptr;
 }
@@ -30,10 +35,10 @@ void Link::Ask(const std::string& waits_for) {
   if (closed_ || !welcome_) return;
   protocol::Ask ask{.about = {}, .step = 0, .waits_for = waits_for};
   if (const Variable* pulled = FirstPull()) {
-    ask.about = {.variable = pulled->position, .chunk = FirstChunkOf(pulled->arriving)};
-    ask.step = pulled->arriving.version;
+    ask.about = {.variable = pulled->position, .chunk = FirstChunkOf(*FirstArriving(*pulled))};
+    ask.step = FirstArriving(*pulled)->version;
   } else if (const ArrivingRows* rows = FirstRows()) {
-    ask.about = {.variable = variables_[rows->slot].position, .chunk = 0};
+    ask.about = {.variable = variables_[rows->slot].position, .chunk = rows->shard};
     ask.step = rows->version;
   }
   SendMessage(ask, sender_.contract);
@@ -72,16 +77,16 @@ Link::Waiting Link::WaitsFor() const {
   if (const Variable* pulled = FirstPull()) {
     const protocol::ContractPiece& piece = PieceOf(*pulled);
     std::string range;
-    if (pulled->arriving.chunks_left > 0 && piece.shape.rank() > 0) {
-      const std::uint64_t begin = FirstChunkOf(pulled->arriving) * pulled->cut.chunk_rows;
+    if (FirstArriving(*pulled)->chunks_left > 0 && piece.shape.rank() > 0) {
+      const std::uint64_t begin = FirstChunkOf(*FirstArriving(*pulled)) * pulled->cut.chunk_rows;
       const auto end =
           std::min<std::uint64_t>(begin + pulled->cut.chunk_rows, static_cast<std::uint64_t>(piece.shape[0]));
       range = StrCat(" (rows ", begin, "-", end, ")");
     }
     waiting.urgency = Urgency::kNoVersion;
     waiting.variable = pulled->name;
-    waiting.text = StrCat("version ", pulled->arriving.version, " of ", piece.name, range, " on pserver ",
-                          address_, because);
+    waiting.text = StrCat("version ", FirstArriving(*pulled)->version, " of ", piece.name, range,
+                          " on pserver ", address_, because);
     return waiting;
   }
   if (!log_.empty() || !before_welcome_.empty() || pushes_waiting_ > 0 || (completing_ && !completed_)) {
@@ -106,6 +111,7 @@ Link::Open Link::FirstOpen() const {
     if (const auto* end = std::get_if<protocol::EndStep>(&event))
       return {StrCat("the end of step ", end->step, ", which was sent")};
     if (std::holds_alternative<protocol::Save>(event)) return {"the request to save a table, which was sent"};
+    if (std::holds_alternative<protocol::Barrier>(event)) return {"all workers to its barrier"};
     if (std::holds_alternative<protocol::Complete>(event)) return {"the end of this trainer, which was sent"};
     return {"what was sent"};
   }

@@ -61,6 +61,16 @@ SentKey KeyOf(const protocol::PullChanged& pull) {
 SentKey KeyOf(const protocol::Save& save) { return {.kind = KindOf<protocol::Save>(), .part = save.request}; }
 SentKey KeyOf(const protocol::Complete&) { return {.kind = KindOf<protocol::Complete>()}; }
 
+SentKey KeyOf(const protocol::DeclareKey& declare) {
+  return {.kind = KindOf<protocol::DeclareKey>(), .part = declare.request};
+}
+SentKey KeyOf(const protocol::SetOptimizer& set) {
+  return {.kind = KindOf<protocol::SetOptimizer>(), .step = set.number};
+}
+SentKey KeyOf(const protocol::Barrier& barrier) {
+  return {.kind = KindOf<protocol::Barrier>(), .step = barrier.number};
+}
+
 RetentionLog::Sent** RetentionLog::Find(const SentKey& key) {
   Sent** at = &buckets_[HashOf(key) & (buckets_.size() - 1)];
   for (; *at != nullptr; at = &(*at)->next) {
@@ -96,6 +106,7 @@ std::optional<protocol::Event> RetentionLog::Take(const SentKey& key) {
   if (*at == nullptr) return std::nullopt;
   Sent& sent = **at;
   *at = sent.next;
+  push_bytes_ -= BytesOfPush(sent.event);
   std::optional<protocol::Event> event(std::exchange(sent.event, protocol::Complete{}));
   spare_.splice(spare_.end(), kept_, sent.self);
   --size_;

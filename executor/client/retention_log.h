@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <list>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "executor/protocol/events.h"
@@ -36,6 +37,9 @@ SentKey KeyOf(const protocol::PullRows& pull);
 SentKey KeyOf(const protocol::PullChanged& pull);
 SentKey KeyOf(const protocol::Save& save);
 SentKey KeyOf(const protocol::Complete&);
+SentKey KeyOf(const protocol::DeclareKey& declare);
+SentKey KeyOf(const protocol::SetOptimizer& set);
+SentKey KeyOf(const protocol::Barrier& barrier);
 
 class RetentionLog {
  public:
@@ -59,9 +63,11 @@ class RetentionLog {
   Kept Keep(E event, std::uint64_t contract, Nanoseconds now) {
     const std::size_t before = size_;
     Sent& sent = Place(KeyOf(event));
+    if (size_ == before) push_bytes_ -= BytesOfPush(sent.event);
     sent.at = now;
     sent.contract = contract;
     sent.event = std::move(event);
+    push_bytes_ += BytesOfPush(sent.event);
     return {sent, size_ == before};
   }
   // Returns whether the event was kept.
@@ -85,9 +91,14 @@ class RetentionLog {
   bool empty() const { return size_ == 0; }
   const Sent& oldest() const { return kept_.front(); }  // by time of sending; the log must not be empty
   std::size_t size() const { return size_; }
-  std::uint64_t compared() const { return compared_; }  // keys compared so far, for tests of the cost
+  std::size_t push_bytes() const { return push_bytes_; }  // of all pushes that are kept
+  std::uint64_t compared() const { return compared_; }    // keys compared so far, for tests of the cost
 
  private:
+  static std::size_t BytesOfPush(const protocol::Event& event) {
+    const auto* push = std::get_if<protocol::Push>(&event);
+    return push == nullptr ? 0 : push->bytes.size();
+  }
   Sent& Place(const SentKey& key);  // at the end of kept_
   Sent** Find(const SentKey& key);  // the pointer to it, or the null that ends its bucket
   void Grow();
@@ -95,7 +106,7 @@ class RetentionLog {
   std::list<Sent> kept_;                                 // in the order of `at`
   std::list<Sent> spare_;                                // nodes for reuse
   std::vector<Sent*> buckets_ = std::vector<Sent*>(64);  // a power of two
-  std::size_t size_ = 0;
+  std::size_t size_ = 0, push_bytes_ = 0;
   std::uint64_t compared_ = 0;
 };
 

@@ -41,6 +41,23 @@ Status Session::Attach(const Program& program) {
   return OkStatus();
 }
 
+Status Session::AttachKeys(const std::vector<std::string>& servers, int trainer) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  trainer_ = trainer;
+  for (const std::string& address : servers) {
+    std::unique_ptr<Link>& link = links_[address];
+    if (link == nullptr)
+      link = std::make_unique<Link>(environment_, address, trainer_, protocol::Contract(), std::string());
+  }
+  return OkStatus();
+}
+
+Link& Session::LinkTo(const std::string& server) {
+  const std::lock_guard lock(mutex_);
+  return *links_.at(server);
+}
+
 Result<PushHandle> Session::DeclarePush(const RemotePiece& piece) {
   const std::lock_guard lock(mutex_);
   Link* link = FindLink(piece.pserver);
@@ -206,8 +223,37 @@ Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, T
   Declared& declared = tables_[static_cast<std::size_t>(handle.index)];
   if (ends_steps_ && open_ && declared.asked_before > steps_.step()) EndOpenStep();
   declared.asked_before = steps_.step() + 1;
-  declared.link->PullRows(declared.slot, ids, out);
+  if (!TakeAhead(declared, ids, out)) declared.link->PullRows(declared.slot, ids, out);
   return OkStatus();
+}
+
+// In a program without barriers the step ends here, as it would with the next step's lookup.
+Status Session::PullRowsAhead(RowsHandle handle, std::span<const std::int64_t> ids) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  if (ends_steps_ && open_) EndOpenStep();
+  const Declared& declared = tables_[static_cast<std::size_t>(handle.index)];
+  Ahead& ahead = ahead_[{declared.link, declared.slot}];
+  ahead = {.ids = {ids.begin(), ids.end()},
+           .step = steps_.step(),
+           .asked = options_.clock->Now(),
+           .arrived = std::make_shared<std::atomic<std::int64_t>>(0)};
+  declared.link->PullRows(declared.slot, ids, ahead.rows, ahead.arrived);
+  return OkStatus();
+}
+
+bool Session::TakeAhead(const Declared& declared, std::span<const std::int64_t> ids, Tensor& out) {
+  const auto found = ahead_.find({declared.link, declared.slot});
+  if (found == ahead_.end()) return false;
+  const Ahead ahead = std::move(found->second);
+  ahead_.erase(found);
+  const bool fits = ahead.step == steps_.step() && std::ranges::equal(ahead.ids, ids);
+  if (fits) out = ahead.rows;
+  if (options_.observer == nullptr) return fits;
+  const std::int64_t arrived = ahead.arrived->load();
+  const Nanoseconds until = arrived > 0 ? Nanoseconds(arrived) : options_.clock->Now();
+  options_.observer->CountLookupAhead(fits, until - ahead.asked);
+  return fits;
 }
 
 Status Session::PullChanged(PullHandle handle, std::shared_ptr<SelectedRows> out) {

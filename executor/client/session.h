@@ -16,6 +16,7 @@
 // (AllClosed) before it is destroyed.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/client/link.h"
@@ -41,6 +43,9 @@ class Session : private LinkHost {
   }
 
   Status Attach(const Program& program);
+  // Connects to servers of keys (key_client.h), without a program. The links live as long as the session.
+  Status AttachKeys(const std::vector<std::string>& servers, int trainer);
+  Link& LinkTo(const std::string& server);
   // Whether the step is known with which this trainer begins (SessionOptions::joins): once all servers of the
   // first program have answered.
   bool Join();
@@ -61,6 +66,8 @@ class Session : private LinkHost {
   // Pulls the version after the open step before EndStep has ended that step.
   Status PullNext(PullHandle handle, Tensor& out);
   Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out);
+  // As RpcClient describes it.
+  Status PullRowsAhead(RowsHandle handle, std::span<const std::int64_t> ids);
   // `out` has the rows once PullsDone is true.
   Status PullChanged(PullHandle handle, std::shared_ptr<SelectedRows> out);
   Status SaveTable(PeersHandle handle, const std::string& table, const std::vector<std::string>& files);
@@ -114,6 +121,13 @@ class Session : private LinkHost {
     std::uint64_t asked_before = 0;     // for rows: all requests were in steps below this one
   };
   using Handles = std::vector<Declared>;
+  struct Ahead {  // rows that the next step is expected to look up
+    std::vector<std::int64_t> ids;
+    std::uint64_t step = 0;
+    Tensor rows;
+    Nanoseconds asked{0};
+    std::shared_ptr<std::atomic<std::int64_t>> arrived;  // nanoseconds; 0: not yet
+  };
   static const Declared& Of(const Handles& handles, int index) {
     return handles[static_cast<std::size_t>(index)];
   }
@@ -127,6 +141,7 @@ class Session : private LinkHost {
   Status PullAs(PullHandle handle, Tensor& out, std::optional<Landing> landing);
   template <typename Send>
   Status PushWith(PushHandle handle, const Send& send);
+  bool TakeAhead(const Declared& declared, std::span<const std::int64_t> ids, Tensor& out);
   void EndOpenStep();
   void CountStepEnded();
   void Fail(Status why, bool by_peer);
@@ -148,6 +163,7 @@ class Session : private LinkHost {
   std::set<std::uint64_t> left_;  // trainers whose completion was reported
   std::map<std::string, std::unique_ptr<Link>> links_;  // by address
   Handles pushes_, pulls_, tables_;
+  std::map<std::pair<const Link*, Slot>, Ahead> ahead_;
   std::vector<std::vector<Link*>> groups_;
 };
 

@@ -4,6 +4,8 @@ namespace penstock::client {
 
 Status SessionClient::Attach(const Program& program) {
   PENSTOCK_RETURN_IF_ERROR(CompleteLeft());
+  // Requests that are made ahead name variables by their numbers in the contract, which may change.
+  if (!session_.RowsDone()) PENSTOCK_RETURN_IF_ERROR(CompleteRows());
   PENSTOCK_RETURN_IF_ERROR(session_.Attach(program));
   return session_.Join() ? OkStatus() : Wait([&] { return session_.Join(); });
 }
@@ -120,6 +122,11 @@ Result<std::uint64_t> SessionClient::FirstStep() {
   if (session_.trainer() < 0) return RpcClient::FirstStep();
   PENSTOCK_RETURN_IF_ERROR(Wait([&] { return session_.first_step().has_value(); }));
   return *session_.first_step();
+}
+
+Status SessionClient::Leave() {
+  PENSTOCK_RETURN_IF_ERROR(CompleteLeft());
+  return session_.Complete();
 }
 
 Status SessionClient::Complete() {

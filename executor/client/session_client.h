@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "executor/client/movable.h"
 #include "executor/client/session.h"
 
 namespace penstock::client {
 
-class SessionClient : public RpcClient {
+class SessionClient : public RpcClient, public Leaving {
  public:
   Status Attach(const Program& program) override;
   Result<PushHandle> DeclarePush(const RemotePiece& piece) override { return session_.DeclarePush(piece); }
@@ -33,6 +34,10 @@ class SessionClient : public RpcClient {
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     return session_.PullRows(piece, ids, out);
   }
+  Status PullRowsAhead(RowsHandle piece, std::span<const std::int64_t> ids) override {
+    return session_.PullRowsAhead(piece, ids);
+  }
+  bool LooksAhead() const override { return true; }
   Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) override;
   Status CompleteRows() override;
   Status CompletePulls(PeersHandle pservers) override;
@@ -47,6 +52,7 @@ class SessionClient : public RpcClient {
   std::uint64_t step() const override { return session_.step(); }
   Result<std::uint64_t> FirstStep() override;
   Status Complete() override;
+  Status Leave() override;
   void Cancel() override { session_.Cancel(); }
   void Abandon(const Status& why) override { session_.Abandon(why); }
 

@@ -38,6 +38,9 @@ struct SessionOptions {
   // Most bytes of gradients that are kept for a server which may be started again by itself. More wait until
   // a checkpoint of that server has them; it makes one when half of them are reached.
   std::size_t retention_bytes = std::size_t{1} << 30;
+  // Most bytes of pushes of keys that are sent to a server and not acknowledged: others wait, and go by their
+  // priority.
+  std::size_t push_window = std::size_t{8} << 20;
   std::string process;  // DescribeThisProcess, for servers of this host; empty: unknown
   std::function<void(const std::string&)> report = [](const std::string&) {};  // a line for the user
   // Called when the result of a Done query, of AllClosed or of status has changed, not for other messages;

@@ -47,6 +47,14 @@ class SharedClient::User : public RpcClient {
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     return client_.PullRows(piece, ids, out);
   }
+  Status PullRowsAhead(RowsHandle piece, std::span<const std::int64_t> ids) override {
+    return client_.PullRowsAhead(piece, ids);
+  }
+  // Where a communicator ends the steps, the version of the next lookup is not known.
+  bool LooksAhead() const override {
+    const bool ends_steps = shared_.communicator_ != nullptr && shared_.communicator_->ends_steps();
+    return !ends_steps && client_.LooksAhead();
+  }
   Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) override {
     return client_.PullChanged(piece, std::move(out));
   }

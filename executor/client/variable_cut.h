@@ -20,10 +20,13 @@ struct VariableCut {
   std::size_t chunks = 0, chunk_rows = 0, bytes_per_chunk = 0, bytes = 0;  // 0: not known yet
   std::size_t part_bytes = 1;                                              // most bytes of a part
   Compression compression = {};                                            // of a pushed gradient
-  bool rows = false;  // a pushed gradient is selected rows, of any number
+  bool rows = false;         // a pushed gradient is selected rows, of any number
+  std::uint32_t shards = 0;  // of a table that is sharded by id; of others 1. A gradient has as many chunks
+  std::size_t row_bytes = 0;
 
   Extent ChunkOf(std::uint32_t chunk) const;
-  // The same chunk in a pushed gradient of `pushed_bytes`: in its compressed form; all of it if it is rows.
+  // The same chunk in a pushed gradient of `pushed_bytes`: in its compressed form; all of it if it is rows of
+  // one shard.
   Extent PushedChunkOf(std::uint32_t chunk, std::size_t pushed_bytes) const;
   std::size_t parts() const;  // of a chunk; the last chunk may have fewer
 };

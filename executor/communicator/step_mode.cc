@@ -5,7 +5,7 @@ namespace {
 
 class StepMode : public Mode {
  public:
-  explicit StepMode(RpcClient& rpc) : rpc_(rpc) {}
+  explicit StepMode(rpc::Steps& rpc) : rpc_(rpc) {}
 
   Status Send(Gradient& gradient, const Variable& value, const Tensor& residual) override {
     return PushRows(rpc_, gradient, value, residual);
@@ -24,12 +24,12 @@ class StepMode : public Mode {
   Status Stop() override { return OkStatus(); }
 
  private:
-  RpcClient& rpc_;
+  rpc::Steps& rpc_;
   PeersHandle pservers_;
 };
 
 }  // namespace
 
-std::unique_ptr<Mode> MakeStepMode(RpcClient& rpc) { return std::make_unique<StepMode>(rpc); }
+std::unique_ptr<Mode> MakeStepMode(rpc::Steps& rpc) { return std::make_unique<StepMode>(rpc); }
 
 }  // namespace penstock::communicator

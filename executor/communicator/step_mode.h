@@ -10,6 +10,6 @@
 
 namespace penstock::communicator {
 
-std::unique_ptr<Mode> MakeStepMode(RpcClient& rpc);  // the client outlives the mode
+std::unique_ptr<Mode> MakeStepMode(rpc::Steps& rpc);  // the client outlives the mode
 
 }  // namespace penstock::communicator

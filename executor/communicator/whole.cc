@@ -23,7 +23,7 @@ SelectedRows Between(const SelectedRows& all, Dim begin, Dim end) {
   return some;
 }
 
-Status PushRowsWithResidual(RpcClient& rpc, const Gradient& gradient, const Tensor& value,
+Status PushRowsWithResidual(rpc::Steps& rpc, const Gradient& gradient, const Tensor& value,
                             const Tensor& residual) {
   if (gradient.pieces.size() == 1) return rpc.PushWithResidual(gradient.pieces.front(), value, residual);
   Tensor rows, rows_left;
@@ -38,7 +38,7 @@ Status PushRowsWithResidual(RpcClient& rpc, const Gradient& gradient, const Tens
 
 }  // namespace
 
-Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value, const Tensor& residual) {
+Status PushRows(rpc::Steps& rpc, const Gradient& gradient, const Variable& value, const Tensor& residual) {
   const auto* tensor = value.If<Tensor>();
   const auto* rows = value.If<SelectedRows>();
   if (tensor == nullptr && rows == nullptr)
@@ -59,7 +59,7 @@ Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value,
   return OkStatus();
 }
 
-Status PullRows(RpcClient& rpc, Param& param, Tensor& out) {
+Status PullRows(rpc::Steps& rpc, Param& param, Tensor& out) {
   const std::vector<WholeVariable::Piece>& pieces = param.whole.pieces;
   const RemotePiece& first = pieces.front().remote;
   const Shape shape = pieces.size() == 1 ? first.shape : first.shape.WithRows(pieces.back().end);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/runtime/rpc_client.h"
+#include "framework/runtime/rpc_steps.h"
 #include "framework/runtime/trainer_communicator.h"
 
 namespace penstock::communicator {
@@ -33,10 +33,10 @@ struct Table {
 // client reports their arrival. Of a sparse gradient each server gets the rows that it holds, numbered from
 // its own first row, in their order. kInvalidArgument E-send-kind: neither tensor nor selected rows.
 // `residual`, if not empty, belongs to the whole gradient, which is then compressed.
-Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value, const Tensor& residual);
+Status PushRows(rpc::Steps& rpc, const Gradient& gradient, const Variable& value, const Tensor& residual);
 
 // Requests all pieces into rows of `out`, which is reallocated if its type or shape differs. They have
 // arrived when the client's CompletePulls returns.
-Status PullRows(RpcClient& rpc, Param& param, Tensor& out);
+Status PullRows(rpc::Steps& rpc, Param& param, Tensor& out);
 
 }  // namespace penstock::communicator

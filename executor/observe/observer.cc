@@ -70,6 +70,20 @@ void Observer::CountRows(const RowCounts& more) {
   rows_evicted_.fetch_add(more.evicted, kRelaxed);
 }
 
+void Observer::CountColdRows(const ColdRowCounts& more) {
+  rows_hot_.fetch_add(more.hot, kRelaxed);
+  rows_cold_.fetch_add(more.cold, kRelaxed);
+  cold_bytes_.fetch_add(more.file_bytes, kRelaxed);
+  rows_asked_.fetch_add(more.asked, kRelaxed);
+  rows_fetched_.fetch_add(more.fetched, kRelaxed);
+  rows_written_.fetch_add(more.written, kRelaxed);
+}
+
+void Observer::CountLookupAhead(bool used, Nanoseconds hidden) {
+  (used ? ahead_used_ : ahead_unused_).fetch_add(1, kRelaxed);
+  if (used) hidden_ns_.fetch_add(hidden.count(), kRelaxed);
+}
+
 void Observer::CountWait(Nanoseconds waited, Peer* last) {
   (BackgroundThread::IsThis() ? in_background_ns_ : exposed_ns_).fetch_add(waited.count(), kRelaxed);
   if (last == nullptr) return;
@@ -90,6 +104,15 @@ Counts Observer::Now() const {
   now.rows = {.entered = rows_entered_.load(kRelaxed),
               .rejected = rows_rejected_.load(kRelaxed),
               .evicted = rows_evicted_.load(kRelaxed)};
+  now.cold_rows = {.hot = rows_hot_.load(kRelaxed),
+                   .cold = rows_cold_.load(kRelaxed),
+                   .file_bytes = cold_bytes_.load(kRelaxed),
+                   .asked = rows_asked_.load(kRelaxed),
+                   .fetched = rows_fetched_.load(kRelaxed),
+                   .written = rows_written_.load(kRelaxed)};
+  now.ahead = {.used = ahead_used_.load(kRelaxed),
+               .unused = ahead_unused_.load(kRelaxed),
+               .hidden = Nanoseconds(hidden_ns_.load(kRelaxed))};
   const std::lock_guard lock(mutex_);
   for (const Peer& peer : peers_) {
     const std::uint64_t heard = peer.heard_ns.load(kRelaxed);

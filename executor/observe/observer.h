@@ -47,6 +47,19 @@ struct RowCounts {
   std::uint64_t entered = 0, rejected = 0, evicted = 0;
 };
 
+// Rows of tables that are kept on disk beyond a budget (executor/table/cold_tier.h).
+struct ColdRowCounts {
+  std::uint64_t hot = 0, cold = 0, file_bytes = 0;  // now
+  std::uint64_t asked = 0, fetched = 0;             // ids looked for; rows that had to be read from disk
+  std::uint64_t written = 0;
+};
+
+// Rows of tables that a trainer asked for before the step that looks them up (RpcClient::PullRowsAhead).
+struct AheadCounts {
+  std::uint64_t used = 0, unused = 0;  // requests; unused: the step looked up others
+  Nanoseconds hidden{0};               // the time that the used ones took beside other work
+};
+
 // All counters at one moment.
 struct Counts {
   struct Peer {
@@ -62,6 +75,8 @@ struct Counts {
   std::uint64_t staleness_sum = 0;
   StalenessHistogram staleness{};
   RowCounts rows;
+  ColdRowCounts cold_rows;
+  AheadCounts ahead;
   std::vector<Peer> peers;
 
   PeerCounts Total() const;
@@ -96,6 +111,8 @@ class Observer {
   void CountUpdate() { updates_.fetch_add(1, std::memory_order_relaxed); }
   void CountStaleness(std::uint64_t versions);
   void CountRows(const RowCounts& more);
+  void CountColdRows(const ColdRowCounts& more);  // differences modulo 2^64
+  void CountLookupAhead(bool used, Nanoseconds hidden);
   // Counts a wait of a thread of this process that a message of `last` ended; null: something else ended it.
   void CountWait(Nanoseconds waited, Peer* last);
   Counts Now() const;
@@ -112,6 +129,10 @@ class Observer {
   std::atomic<std::int64_t> exposed_ns_{0}, in_background_ns_{0};
   std::array<std::atomic<std::uint64_t>, kStalenessBuckets> staleness_{};
   std::atomic<std::uint64_t> rows_entered_{0}, rows_rejected_{0}, rows_evicted_{0};
+  std::atomic<std::uint64_t> rows_hot_{0}, rows_cold_{0}, cold_bytes_{0}, rows_asked_{0}, rows_fetched_{0},
+      rows_written_{0};
+  std::atomic<std::uint64_t> ahead_used_{0}, ahead_unused_{0};
+  std::atomic<std::int64_t> hidden_ns_{0};
   mutable std::mutex mutex_;  // guards the set of peers
   std::deque<Peer> peers_;
 };

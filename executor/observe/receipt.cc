@@ -120,6 +120,38 @@ void AppendRows(std::string& out, std::string_view role, const Counts& counts) {
       .Sample(static_cast<double>(counts.rows.evicted));
 }
 
+bool HasColdRows(const Counts& counts) { return counts.cold_rows.hot + counts.cold_rows.asked > 0; }
+
+void AppendColdRows(std::string& out, std::string_view role, const Counts& counts) {
+  if (!HasColdRows(counts)) return;
+  const ColdRowCounts& rows = counts.cold_rows;
+  const auto add = [&](const char* name, const char* type, const char* help, std::uint64_t value) {
+    Family(out, role, name, type, help).Sample(static_cast<double>(value));
+  };
+  add("penstock_rows_hot", "gauge", "Rows in memory, of tables with cold_dir.", rows.hot);
+  add("penstock_rows_cold", "gauge", "Rows on disk, of tables with cold_dir.", rows.cold);
+  add("penstock_rows_cold_bytes", "gauge", "Bytes of the files of rows on disk.", rows.file_bytes);
+  add("penstock_rows_asked_total", "counter", "Ids of updates and lookups while rows were on disk.",
+      rows.asked);
+  add("penstock_rows_fetched_total", "counter", "Rows read from disk for them.", rows.fetched);
+  add("penstock_rows_spilled_total", "counter", "Rows written to disk.", rows.written);
+}
+
+bool LookedAhead(const Counts& counts) { return counts.ahead.used + counts.ahead.unused > 0; }
+
+void AppendAhead(std::string& out, std::string_view role, const Counts& counts) {
+  if (!LookedAhead(counts)) return;
+  Family(out, role, "penstock_lookups_ahead_total", "counter",
+         "Requests for rows of tables made before the step that looked them up.")
+      .Sample(static_cast<double>(counts.ahead.used));
+  Family(out, role, "penstock_lookups_ahead_unused_total", "counter",
+         "Such requests whose step looked up other rows.")
+      .Sample(static_cast<double>(counts.ahead.unused));
+  Family(out, role, "penstock_lookups_hidden_seconds_total", "counter",
+         "Seconds that such requests took beside other work.")
+      .Sample(Seconds(counts.ahead.hidden));
+}
+
 void AppendStaleness(std::string& out, std::string_view role, const Counts& counts) {
   if (counts.staleness_count() == 0) return;
   Family family(out, role, "penstock_staleness_updates", "histogram",
@@ -161,6 +193,15 @@ std::string ReceiptLine(const Counts& counts) {
     line += StrCat("; ", counts.rows.entered, " rows of tables made, ", counts.rows.evicted, " evicted, ",
                    counts.rows.rejected, " rows of gradients dropped before their ids entered");
   }
+  if (HasColdRows(counts)) {
+    const ColdRowCounts& rows = counts.cold_rows;
+    line += StrCat("; ", rows.hot, " rows in memory and ", rows.cold, " on disk in ", Size(rows.file_bytes),
+                   ", ", rows.fetched, " of ", rows.asked, " ids read from disk");
+  }
+  if (LookedAhead(counts)) {
+    line += StrCat("; ", counts.ahead.used, " lookups asked ahead, which hid ",
+                   Fixed(Seconds(counts.ahead.hidden), "%.2f"), " s, and ", counts.ahead.unused, " in vain");
+  }
   return line;
 }
 
@@ -174,6 +215,17 @@ std::string ReceiptJson(std::string_view role, const Counts& counts) {
   if (HasRows(counts)) {
     out += StrCat(", \"rows_entered\": ", counts.rows.entered, ", \"rows_rejected\": ", counts.rows.rejected,
                   ", \"rows_evicted\": ", counts.rows.evicted);
+  }
+  if (HasColdRows(counts)) {
+    const ColdRowCounts& rows = counts.cold_rows;
+    out += StrCat(", \"rows_hot\": ", rows.hot, ", \"rows_cold\": ", rows.cold,
+                  ", \"rows_cold_bytes\": ", rows.file_bytes, ", \"rows_asked\": ", rows.asked,
+                  ", \"rows_fetched\": ", rows.fetched, ", \"rows_spilled\": ", rows.written);
+  }
+  if (LookedAhead(counts)) {
+    out += StrCat(", \"lookups_ahead\": ", counts.ahead.used,
+                  ", \"lookups_ahead_unused\": ", counts.ahead.unused,
+                  ", \"lookups_hidden_s\": ", Fixed(Seconds(counts.ahead.hidden), "%.17g"));
   }
   out += ", \"staleness\": [";
   if (counts.staleness_count() > 0) {
@@ -215,6 +267,8 @@ std::string Exposition(std::string_view role, const Counts& counts) {
   }
   AppendStaleness(out, role, counts);
   AppendRows(out, role, counts);
+  AppendColdRows(out, role, counts);
+  AppendAhead(out, role, counts);
   return out;
 }
 

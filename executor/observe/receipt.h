@@ -14,7 +14,8 @@ namespace penstock::observe {
 
 // "receipt: 50 steps in 12.3 s, 1.2 GB sent, 1.2 GB received, 3.10 s exposed; waited 1.90 s for pserver
 // a:1", followed, where they apply, by resent messages, the compressed and uncompressed size of gradients,
-// the staleness of gradients, and rows of tables that entered or were evicted by a policy.
+// the staleness of gradients, rows of tables that entered or were evicted by a policy, and lookups that were
+// asked ahead.
 std::string ReceiptLine(const Counts& counts);
 
 // One JSON object; times in seconds, sizes in bytes. "staleness" lists the counts of StalenessHistogram; it

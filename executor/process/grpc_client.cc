@@ -64,13 +64,12 @@ std::unique_ptr<RpcClient> MakeFluidClient(GrpcClientOptions options, Nanosecond
   return std::make_unique<Observed<client::FluidClient>>(std::move(fluid));
 }
 
-}  // namespace
+using MakeTrainer = std::function<std::unique_ptr<client::TrainerClient>()>;
 
-Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
+// How the clients of our wire are made, one for each transpile.
+Result<MakeTrainer> TrainersOf(GrpcClientOptions options) {
   PENSTOCK_ASSIGN_OR_RETURN(const transport::Carrier carrier, transport::CarrierOf(options.carrier));
-  PENSTOCK_ASSIGN_OR_RETURN(const WireName wire, WireNamed(options.wire));
   PENSTOCK_ASSIGN_OR_RETURN(const Nanoseconds report_after, observe::ReportAfterFromEnvironment());
-  if (wire == WireName::kFluid) return MakeFluidClient(std::move(options), report_after);
   client::ClientOptions client;
   client.session.job = options.job;
   client.session.trainers = options.trainers;
@@ -96,13 +95,36 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   // The transport reports problems that may need a person, such as a host name that does not resolve.
   auto warn =
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kWarning, line); };
-  const auto make = [client_options = std::move(client), token = std::move(options.token),
-                     tls = std::move(options.tls), carrier, warn] {
+  return MakeTrainer([client_options = std::move(client), token = std::move(options.token),
+                      tls = std::move(options.tls), carrier, warn] {
     auto grpc = transport::MakeGrpcTransport(
         {.token = token, .tls = tls, .report = warn, .carrier = carrier, .tell = client_options.report});
     return std::make_unique<client::TrainerClient>(std::move(grpc), client_options);
-  };
-  return std::unique_ptr<RpcClient>(std::make_unique<Observed<client::JobClient>>(make));
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const WireName wire, WireNamed(options.wire));
+  if (wire == WireName::kFluid) {
+    PENSTOCK_RETURN_IF_ERROR(transport::CarrierOf(options.carrier).status());
+    PENSTOCK_ASSIGN_OR_RETURN(const Nanoseconds report_after, observe::ReportAfterFromEnvironment());
+    return MakeFluidClient(std::move(options), report_after);
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(MakeTrainer make, TrainersOf(std::move(options)));
+  return std::unique_ptr<RpcClient>(std::make_unique<Observed<client::JobClient>>(std::move(make)));
+}
+
+Result<std::unique_ptr<client::TrainerClient>> MakeKeyTrainer(GrpcClientOptions options, int rank) {
+  PENSTOCK_ASSIGN_OR_RETURN(const WireName wire, WireNamed(options.wire));
+  if (wire == WireName::kFluid) {
+    return Unimplemented("E-kv-wire", "there are no keys on Fluid's wire").With("leave PENSTOCK_WIRE out");
+  }
+  options.on_trainer_loss.clear();  // each key says where a new process of a worker goes on
+  PENSTOCK_ASSIGN_OR_RETURN(const MakeTrainer make, TrainersOf(std::move(options)));
+  NameRole(rank);
+  return make();
 }
 
 }  // namespace penstock::process

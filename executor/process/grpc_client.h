@@ -16,6 +16,10 @@
 #include "framework/base/status.h"
 #include "framework/runtime/rpc_client.h"
 
+namespace penstock::client {
+class TrainerClient;
+}
+
 namespace penstock::process {
 
 struct GrpcClientOptions {
@@ -44,5 +48,9 @@ struct GrpcClientOptions {
 
 // kInvalidArgument E-wire-name.
 Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options);
+
+// The connections and the waits of a worker's KeyClient, which is trainer `rank`. kInvalidArgument
+// E-wire-name; kUnimplemented E-kv-wire.
+Result<std::unique_ptr<client::TrainerClient>> MakeKeyTrainer(GrpcClientOptions options, int rank);
 
 }  // namespace penstock::process

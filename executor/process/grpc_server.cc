@@ -24,7 +24,7 @@ std::string RoleOf(const std::string& address) {
   return StrCat("pserver ", number.empty() ? address : number);
 }
 
-class GrpcServer : public ServerLoop {
+class GrpcServer : public ServerLoop, public KeyServer {
  public:
   // `transport` is null for Fluid's wire, which has its own.
   GrpcServer(const OpRegistry& ops, BlockRunner& blocks, std::unique_ptr<Transport> transport,
@@ -46,7 +46,16 @@ class GrpcServer : public ServerLoop {
     diagnosis.End();
     return status;
   }
+  Status ServeKeys(const std::string& address, int workers) override {
+    ProposeLogRole(StrCat("pserver ", address));
+    Diagnosis& diagnosis = Diagnosis::OfThisProcess();
+    diagnosis.Begin(RoleOf(address));
+    Status status = loop_.ServeKeys({.address = address, .workers = workers});
+    diagnosis.End();
+    return status;
+  }
   void Cancel() override { loop_.Cancel(); }
+  void CancelKeys() override { loop_.Cancel(); }
 
  private:
   std::unique_ptr<Transport> transport_;
@@ -74,6 +83,10 @@ Result<pserver::CheckpointOptions> CheckpointsFromEnvironment(const std::string&
   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> every,
                             env::Integer("PENSTOCK_CHECKPOINT_STEPS"));
   options.every = static_cast<std::uint64_t>(every.value_or(0));
+  if (every == 0) {
+    options.every = pserver::CheckpointOptions::kNoInterval;
+    options.share = 0.03;
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> keep,
                             env::Integer("PENSTOCK_KEEP_CHECKPOINTS"));
   if (keep) options.keep = static_cast<int>(*keep);
@@ -109,13 +122,17 @@ Result<GrpcServerOptions> GrpcServerOptions::FromEnvironment() {
   PENSTOCK_ASSIGN_OR_RETURN(options.start_deadline, StartDeadline());
   PENSTOCK_ASSIGN_OR_RETURN(options.reconnect_deadline, ReconnectDeadline());
   PENSTOCK_ASSIGN_OR_RETURN(options.on_trainer_loss, env::Choice("PENSTOCK_ON_TRAINER_LOSS"));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> shards, env::Integer("PENSTOCK_TABLE_SHARDS"));
+  if (shards) options.table_shards = static_cast<int>(*shards);
   options.carrier = env::Text("PENSTOCK_TRANSPORT");
   options.wire = env::Text("PENSTOCK_WIRE");
   return options;
 }
 
-Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
-                                                   GrpcServerOptions options) {
+namespace {
+
+Result<std::unique_ptr<GrpcServer>> MakeServer(const OpRegistry& ops, BlockRunner& blocks,
+                                               GrpcServerOptions options) {
   PENSTOCK_ASSIGN_OR_RETURN(const transport::Carrier carrier, transport::CarrierOf(options.carrier));
   PENSTOCK_ASSIGN_OR_RETURN(const WireName wire, WireNamed(options.wire));
   pserver::LoopOptions loop;
@@ -129,6 +146,7 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.pserver.checkpoints = std::move(options.checkpoints);
   loop.pserver.job = std::move(options.job);
   loop.pserver.chunk_limit = options.chunk_limit;
+  loop.pserver.table_shards.exactly = options.table_shards;
   if (options.early_bytes) loop.pserver.early_bytes = *options.early_bytes;
   loop.pserver.on_reaction = TellLauncherOfReaction;
   loop.pserver.on_fixed = TellLauncherThatFixed;
@@ -149,8 +167,7 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
     loop.pserver.part_bytes = pserver::FluidService::kPartBytes;
     loop.pserver.early_bytes = std::numeric_limits<std::size_t>::max();  // Fluid's wire has no flow control
     auto fluid = std::make_unique<pserver::FluidWire>(loop.pserver.job, loop.pserver.report);
-    return std::unique_ptr<ServerLoop>(
-        std::make_unique<GrpcServer>(ops, blocks, nullptr, std::move(fluid), std::move(loop)));
+    return std::make_unique<GrpcServer>(ops, blocks, nullptr, std::move(fluid), std::move(loop));
   }
   auto grpc = transport::MakeGrpcTransport({.token = std::move(options.token),
                                             .tls = std::move(options.tls),
@@ -158,8 +175,25 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
                                             .report = loop.pserver.report,
                                             .carrier = carrier});
   auto native = std::make_unique<pserver::NativeWire>(*grpc);
-  return std::unique_ptr<ServerLoop>(
-      std::make_unique<GrpcServer>(ops, blocks, std::move(grpc), std::move(native), std::move(loop)));
+  return std::make_unique<GrpcServer>(ops, blocks, std::move(grpc), std::move(native), std::move(loop));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
+                                                   GrpcServerOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<GrpcServer> server, MakeServer(ops, blocks, std::move(options)));
+  return std::unique_ptr<ServerLoop>(std::move(server));
+}
+
+Result<std::unique_ptr<KeyServer>> MakeKeyServer(const OpRegistry& ops, BlockRunner& blocks,
+                                                 GrpcServerOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const WireName wire, WireNamed(options.wire));
+  if (wire == WireName::kFluid) {
+    return Unimplemented("E-kv-wire", "there are no keys on Fluid's wire").With("leave PENSTOCK_WIRE out");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<GrpcServer> server, MakeServer(ops, blocks, std::move(options)));
+  return std::unique_ptr<KeyServer>(std::move(server));
 }
 
 }  // namespace penstock::process

@@ -26,6 +26,7 @@ struct GrpcServerOptions {
   std::string token;  // the job's secret; empty: none
   int threads = 0;    // to merge gradients and run blocks; 0: one per processor, at most 8
   std::optional<std::size_t> chunk_limit = {};  // as in ChunkStore::Make
+  std::optional<int> table_shards = {};         // TableShards::exactly
   std::optional<std::size_t> early_bytes = {};  // as in PserverOptions; nullopt: its default
   transport::TlsFiles tls;
   std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)
@@ -52,5 +53,18 @@ struct GrpcServerOptions {
 // The registry and the runner must outlive the server. kInvalidArgument E-wire-name.
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options);
+
+// A server of keys (executor/client/key_client.h), which has no program.
+class KeyServer {
+ public:
+  virtual ~KeyServer() = default;
+  // Serves at the address until all workers have completed.
+  virtual Status ServeKeys(const std::string& address, int workers) = 0;
+  // As ServerLoop::Cancel.
+  virtual void CancelKeys() = 0;
+};
+// As MakeGrpcServer. kUnimplemented E-kv-wire: Fluid's wire has no keys.
+Result<std::unique_ptr<KeyServer>> MakeKeyServer(const OpRegistry& ops, BlockRunner& blocks,
+                                                 GrpcServerOptions options);
 
 }  // namespace penstock::process

@@ -109,12 +109,16 @@ std::string WriteWelcome(const WelcomeBody& body) {
   out.Number(body.window);
   out.Number(static_cast<std::uint32_t>(body.chunk_rows.size()));
   for (const std::uint64_t rows : body.chunk_rows) out.Number(rows);
-  if (body.by_turn.empty() && body.incarnation == 0) return out.Take();
+  const bool ends_here = body.incarnation == 0 && body.shards.empty();
+  if (body.by_turn.empty() && ends_here) return out.Take();
   out.Number(static_cast<std::uint32_t>(body.by_turn.size()));
   for (const std::uint32_t variable : body.by_turn) out.Number(variable);
-  if (body.incarnation == 0) return out.Take();
+  if (ends_here) return out.Take();
   out.Number(body.incarnation);
   out.Number(body.version);
+  if (body.shards.empty()) return out.Take();
+  out.Number(static_cast<std::uint32_t>(body.shards.size()));
+  for (const std::uint32_t shards : body.shards) out.Number(shards);
   return out.Take();
 }
 
@@ -129,6 +133,7 @@ Result<WelcomeBody> ReadWelcome(std::string_view bytes) {
     body.incarnation = in.Number<std::uint64_t>();
     body.version = in.Number<std::uint64_t>();
   }
+  if (!in.AtEnd()) body.shards = in.Numbers<std::uint32_t>();
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
   return body;
 }
@@ -160,6 +165,58 @@ Result<SaveBody> ReadSave(std::string_view bytes) {
   body.table = in.Text();
   body.file = in.Text();
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  return body;
+}
+
+std::string WriteKey(const KeyBody& body) {
+  Writer out;
+  out.Text(body.name);
+  out.Number(body.dtype);
+  out.Number(static_cast<std::uint32_t>(body.shape.size()));
+  for (const std::int64_t extent : body.shape) out.Number(extent);
+  out.Number(static_cast<std::uint8_t>(body.rows));
+  out.Number(static_cast<std::uint8_t>(body.turns));
+  out.Number(static_cast<std::uint8_t>(body.whole));
+  out.Number(static_cast<std::uint8_t>(body.moved));
+  out.Number(static_cast<std::uint8_t>(body.leaves));
+  out.Text(body.table);
+  return out.Take();
+}
+
+Result<KeyBody> ReadKey(std::string_view bytes) {
+  Reader in(bytes);
+  KeyBody body;
+  body.name = in.Text();
+  body.dtype = in.Number<std::uint32_t>();
+  body.shape = in.Numbers<std::int64_t>();
+  body.rows = in.Number<std::uint8_t>() != 0;
+  body.turns = in.Number<std::uint8_t>() != 0;
+  body.whole = in.Number<std::uint8_t>() != 0;
+  body.moved = in.Number<std::uint8_t>() != 0;
+  body.leaves = in.Number<std::uint8_t>() != 0;
+  body.table = in.Text();
+  PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  return body;
+}
+
+std::string WriteKeyDeclared(const KeyDeclaredBody& body) {
+  Writer out;
+  out.Number(body.chunk_rows);
+  out.Number(body.pushes);
+  out.Number(body.shards);
+  if (!body.status.ok()) out.Text(WriteStatus(body.status));
+  return out.Take();
+}
+
+Result<KeyDeclaredBody> ReadKeyDeclared(std::string_view bytes) {
+  Reader in(bytes);
+  KeyDeclaredBody body;
+  body.chunk_rows = in.Number<std::uint64_t>();
+  body.pushes = in.Number<std::uint64_t>();
+  body.shards = in.Number<std::uint32_t>();
+  const std::string status = in.AtEnd() ? std::string() : in.Text();
+  PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  if (!status.empty()) body.status = ReadStatus(status);
   return body;
 }
 

@@ -34,6 +34,9 @@ struct WelcomeBody {
   // keep what it has acknowledged.
   std::uint64_t incarnation = 0;
   std::uint64_t version = 0;  // with which it started: it has the gradients of the steps below
+  // By variable: the number of shards (row_shards.h) of a table that is sharded by id; of others 1. Empty: no
+  // table has several.
+  std::vector<std::uint32_t> shards = {};
 };
 std::string WriteWelcome(const WelcomeBody& body);
 Result<WelcomeBody> ReadWelcome(std::string_view bytes);
@@ -47,6 +50,32 @@ struct SaveBody {
 };
 std::string WriteSave(const SaveBody& body);
 Result<SaveBody> ReadSave(std::string_view bytes);
+
+// A key of a key-value store, as a server holds it: the whole key, or its piece of it.
+struct KeyBody {
+  std::string name;
+  std::uint32_t dtype = 0;  // a DType; unchecked
+  std::vector<std::int64_t> shape;
+  bool rows = false;    // pushes are selected rows
+  bool turns = false;   // each push is an update by itself; else each round of all workers
+  bool whole = false;   // one chunk, and not a piece of a key
+  bool moved = false;   // the key lay in pieces before; those are another key
+  bool leaves = false;  // the worker uses this key no longer; the rest is without meaning
+  // Of a table of any ids: kvstore::TableSpec as text. Its shape is [1, width], and its rows are sharded by
+  // id. Empty: it is no such table.
+  std::string table = {};
+};
+std::string WriteKey(const KeyBody& body);
+Result<KeyBody> ReadKey(std::string_view bytes);
+
+struct KeyDeclaredBody {
+  Status status;                 // why the key cannot be declared; then the rest is without meaning
+  std::uint64_t chunk_rows = 0;  // of the shape that was declared
+  std::uint64_t pushes = 0;      // of this worker that the server has, its last process's too
+  std::uint32_t shards = 1;      // of a table of any ids (row_shards.h)
+};
+std::string WriteKeyDeclared(const KeyDeclaredBody& body);
+Result<KeyDeclaredBody> ReadKeyDeclared(std::string_view bytes);
 
 std::string WriteStatus(const Status& status);
 // Returns the status that the other side wrote; kDataLoss if the bytes are not a status.

@@ -75,7 +75,7 @@ std::optional<Envelope> ReadHead(std::string_view head) {
   if (head.size() != kEnvelopeBytes || std::memcmp(head.data(), kMagic, sizeof(kMagic)) != 0) return {};
   const auto kind = Take<std::uint8_t>(head, kKindAt);
   if (kind < static_cast<std::uint8_t>(MessageKind::kHello) ||
-      kind > static_cast<std::uint8_t>(MessageKind::kDurable)) {
+      kind > static_cast<std::uint8_t>(MessageKind::kBatch)) {
     return {};
   }
   Envelope envelope;

@@ -56,19 +56,27 @@ enum class MessageKind : std::uint8_t {
   kSumsTaken = 33,
   kRequestCut = 34,
   kDurable = 35,
+  kDeclareKey = 40,
+  kKeyDeclared = 41,
+  kSetOptimizer = 42,
+  kOptimizerSet = 43,
+  kBarrier = 44,
+  kBarrierPassed = 45,
+  kBatch = 50,  // batch.h
 };
 
 constexpr std::size_t kEnvelopeBytes = 80;
 
 struct Envelope {
   MessageKind kind = MessageKind::kHello;
-  std::uint64_t job = 0;              // FNV-1a of the job's name
-  std::uint64_t contract = 0;         // Contract::Hash
-  std::uint64_t incarnation = 0;      // increases with each start of this trainer
-  std::uint64_t step = 0;             // of a push; the version of a pull
-  std::uint64_t durable_version = 0;  // the newest version in a checkpoint; 0: none
+  std::uint64_t job = 0;          // FNV-1a of the job's name
+  std::uint64_t contract = 0;     // Contract::Hash
+  std::uint64_t incarnation = 0;  // increases with each start of this trainer
+  std::uint64_t step = 0;         // of a push; the version of a pull
+  // In an answer: the newest version in a checkpoint; 0: none. In a push of a key: Push::largest.
+  std::uint64_t durable_version = 0;
   // In an answer: pushes of this variable are welcome for steps below this. In a push of rows: the number of
-  // rows.
+  // rows; in a compressed push of a key: 2^63 and the bits of its threshold, an f32.
   std::uint64_t credit = 0;
   std::uint32_t trainer = 0;
   std::uint32_t variable = 0;  // position in the contract

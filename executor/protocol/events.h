@@ -56,6 +56,10 @@ struct Push {
   std::uint32_t part = 0;
   std::uint64_t rows = 0;  // of a sparse gradient: the number of rows in all its parts
   Payload bytes;
+  // Of a key, whose steps count this worker's pushes of it: the most pushes of any key, this one included.
+  std::uint64_t largest = 0;
+  // Of a dense key: `bytes` are two_bit codes of this threshold (compressed.h). 0: they are the values.
+  float threshold = 0;
 };
 struct EndStep {
   std::uint64_t step = 0;
@@ -70,7 +74,7 @@ struct Pull {
   std::uint64_t version = 0;
 };
 struct PullRows {
-  std::uint32_t variable = 0;
+  ChunkRef at;  // all ids are of this shard (row_shards.h); of another table: chunk 0
   std::uint64_t version = 0;
   std::uint32_t request = 0;
   Payload ids;  // int64
@@ -100,6 +104,26 @@ struct Complete {};
 struct RequestCut {
   std::uint64_t step = 0;
 };
+// --- Of a key-value store. A worker is a trainer whose contract is empty; its variables are keys.
+
+// A key has two variables: its value, which is pulled and set, and its gradient, which is pushed. The
+// receiver numbers them when the first worker declares the key. Worker 0 pushes the initial value; pulls wait
+// for it.
+struct DeclareKey {
+  std::uint32_t request = 0;  // the worker's number for it
+  KeyBody body;
+};
+// The optimizer of all keys from now on, as text (executor/kvstore/optimizer.h); empty: pushes replace the
+// value. Its state begins anew, unless it is kept. All workers say so, and the first counts.
+struct SetOptimizer {
+  std::uint64_t number = 0;       // of this worker's calls, from 1
+  std::uint32_t keeps_state = 0;  // 1: state that the optimizer before it had too is kept
+  std::string text;
+};
+// Wait until all workers that have not completed have come here.
+struct Barrier {
+  std::uint64_t number = 0;  // of this worker's barriers, from 1
+};
 // From either side: the sender has failed.
 struct Failure {
   Status why;
@@ -119,7 +143,7 @@ struct Sums {
   Payload bytes;
 };
 using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure,
-                           PullChanged, ServerHello, Sums, RequestCut>;
+                           PullChanged, ServerHello, Sums, RequestCut, DeclareKey, SetOptimizer, Barrier>;
 
 // --- Replies. Those that a server decides without its memory are also what its state machine returns
 // (pserver/machine/actions.h); there, a reply of a template names its chunk in the server's own numbers.
@@ -221,13 +245,26 @@ struct Left {
 struct Completed {};
 // Sent when a checkpoint is written, and to answer RequestCut: it carries the sender's durable version.
 struct Durable {};
+struct KeyDeclared {
+  std::uint32_t request = 0;
+  std::uint32_t variable = 0;       // the value; the gradient has the next number
+  std::uint64_t welcome_below = 0;  // pushes of all chunks for steps below it are welcome
+  KeyDeclaredBody body;
+};
+struct OptimizerSet {
+  std::uint64_t number = 0;
+  Status status;
+};
+struct BarrierPassed {
+  std::uint64_t number = 0;  // this barrier and all before it
+};
 // To another server.
 struct ServerWelcome {};
 struct SumsTaken {
   std::uint64_t step = 0;
 };
-using Reply =
-    std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows, RowsGone, Credit,
-                 Saved, Answer, Left, Completed, Failure, ChangedRows, ServerWelcome, SumsTaken, Durable>;
+using Reply = std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows,
+                           RowsGone, Credit, Saved, Answer, Left, Completed, Failure, ChangedRows,
+                           ServerWelcome, SumsTaken, Durable, KeyDeclared, OptimizerSet, BarrierPassed>;
 
 }  // namespace penstock::protocol

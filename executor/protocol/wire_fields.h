@@ -27,6 +27,9 @@ struct ChunkField {
   T M::*field;
 };
 inline constexpr std::uint32_t kNoVariable = 0xffffffff;
+// The number of rows of a push, or 2^63 and the bits of its threshold, in the envelope's credit.
+struct RowsField {};
+inline constexpr std::uint64_t kCompressed = std::uint64_t{1} << 63;
 // The body; an empty text has none, and an ok status neither (bodies.h).
 template <typename M, typename T>
 struct BodyField {
@@ -58,6 +61,11 @@ constexpr HeadField<M, T, std::uint64_t> Step(T M::*field) {
 template <typename M, typename T>
 constexpr HeadField<M, T, std::uint64_t> Credit(T M::*field) {
   return {field, &Envelope::credit};
+}
+// Only of events: a reply has the durable version there.
+template <typename M, typename T>
+constexpr HeadField<M, T, std::uint64_t> Largest(T M::*field) {
+  return {field, &Envelope::durable_version};
 }
 template <typename M, typename T>
 constexpr HeadField<M, T, std::uint32_t> Variable(T M::*field) {
@@ -96,8 +104,8 @@ inline constexpr auto kWire<Hello> = OfKind(MessageKind::kHello, in::Step(&Hello
                                             in::Body(&Hello::body));
 template <>
 inline constexpr auto kWire<Push> = OfKind(MessageKind::kPush, in::At(&Push::at), in::Step(&Push::step),
-                                           in::Part(&Push::part), in::Credit(&Push::rows),
-                                           in::Body(&Push::bytes));
+                                           in::Part(&Push::part), RowsField{}, in::Body(&Push::bytes),
+                                           in::Largest(&Push::largest));
 template <>
 inline constexpr auto kWire<EndStep> = OfKind(MessageKind::kEndStep, in::Step(&EndStep::step),
                                               in::Body(&EndStep::variables));
@@ -106,7 +114,7 @@ inline constexpr auto kWire<CountStep> = OfKind(MessageKind::kCountStep, in::Ste
 template <>
 inline constexpr auto kWire<Pull> = OfKind(MessageKind::kPull, in::At(&Pull::at), in::Step(&Pull::version));
 template <>
-inline constexpr auto kWire<PullRows> = OfKind(MessageKind::kPullRows, in::Variable(&PullRows::variable),
+inline constexpr auto kWire<PullRows> = OfKind(MessageKind::kPullRows, in::At(&PullRows::at),
                                                in::Step(&PullRows::version), in::Part(&PullRows::request),
                                                in::Body(&PullRows::ids));
 template <>
@@ -131,6 +139,16 @@ template <>
 inline constexpr auto kWire<Sums> = OfKind(MessageKind::kSums, in::Step(&Sums::step), in::Body(&Sums::bytes));
 template <>
 inline constexpr auto kWire<RequestCut> = OfKind(MessageKind::kRequestCut, in::Step(&RequestCut::step));
+template <>
+inline constexpr auto kWire<DeclareKey> = OfKind(MessageKind::kDeclareKey, in::Part(&DeclareKey::request),
+                                                 in::Body(&DeclareKey::body));
+template <>
+inline constexpr auto kWire<SetOptimizer> = OfKind(MessageKind::kSetOptimizer,
+                                                   in::Step(&SetOptimizer::number),
+                                                   in::Part(&SetOptimizer::keeps_state),
+                                                   in::Body(&SetOptimizer::text));
+template <>
+inline constexpr auto kWire<Barrier> = OfKind(MessageKind::kBarrier, in::Step(&Barrier::number));
 
 // --- Replies.
 
@@ -192,5 +210,17 @@ template <>
 inline constexpr auto kWire<SumsTaken> = OfKind(MessageKind::kSumsTaken, in::Step(&SumsTaken::step));
 template <>
 inline constexpr auto kWire<Durable> = OfKind(MessageKind::kDurable);
+template <>
+inline constexpr auto kWire<KeyDeclared> = OfKind(MessageKind::kKeyDeclared, in::Part(&KeyDeclared::request),
+                                                  in::Variable(&KeyDeclared::variable),
+                                                  in::Credit(&KeyDeclared::welcome_below),
+                                                  in::Body(&KeyDeclared::body));
+template <>
+inline constexpr auto kWire<OptimizerSet> = OfKind(MessageKind::kOptimizerSet,
+                                                   in::Step(&OptimizerSet::number),
+                                                   in::Body(&OptimizerSet::status));
+template <>
+inline constexpr auto kWire<BarrierPassed> = OfKind(MessageKind::kBarrierPassed,
+                                                    in::Step(&BarrierPassed::number));
 
 }  // namespace penstock::protocol

@@ -26,10 +26,13 @@ bool IsHistory(const roles::ServedParam& served, const std::string& name) {
          name == ChunkStore::HistoryOf(served.param.name);
 }
 
-// What makes a checkpoint of one step impossible; empty: nothing.
-std::string WhyNoStep(const roles::PserverFacts& facts, int backup_trainers) {
-  if (facts.mode != roles::ServeMode::kSync || !facts.counters.empty())
-    return "trainers that do not wait for each other have no common step";
+// What makes a checkpoint impossible; empty: nothing.
+std::string WhyNone(const roles::PserverFacts& facts, int backup_trainers) {
+  if (facts.mode == roles::ServeMode::kGeo) return "in geo training, trainers keep parameters themselves";
+  const bool sync = facts.mode == roles::ServeMode::kSync;
+  if (sync && !facts.counters.empty()) return "its learning rate counts steps that trainers report";
+  if (std::ranges::any_of(facts.params, [](const auto& served) { return !served.backups.empty(); }))
+    return "delay compensation keeps what each trainer has read";
   if (backup_trainers > 0) return "with backup trainers, servers may use different gradients for a step";
   if (ModeOfJob(facts.job_facts) == "hybrid") return "trainers keep the dense parameters themselves";
   return {};
@@ -40,9 +43,9 @@ std::string WhyNoStep(const roles::PserverFacts& facts, int backup_trainers) {
 Result<std::unique_ptr<Checkpoints>> Checkpoints::Make(Disk& disk, CheckpointOptions options,
                                                        const roles::PserverFacts& facts,
                                                        const Program& program, int backup_trainers) {
-  if (const std::string why = WhyNoStep(facts, backup_trainers); !why.empty()) {
+  if (const std::string why = WhyNone(facts, backup_trainers); !why.empty()) {
     return Unimplemented("E-checkpoint-mode", "pserver ", facts.address, " makes no checkpoints: ", why)
-        .With("use synchronous training, or fluid.io.save_persistables");
+        .With("use synchronous or asynchronous training, or fluid.io.save_persistables");
   }
   const auto own = std::ranges::find(options.servers, facts.address);
   if (own == options.servers.end()) {
@@ -97,6 +100,7 @@ Result<std::optional<checkpoint::Found>> Checkpoints::Find() {
                                   {.server = server_, .servers = servers, .run = options_.run}));
     if (own) {
       own_part_ = 0;
+      restarted_ = true;
       checkpoint::Found found{.step = own->manifest.step, .folder = std::move(own->folder)};
       found.parts.push_back(std::move(own->manifest));
       return std::optional(std::move(found));
@@ -114,6 +118,57 @@ Result<std::optional<checkpoint::Found>> Checkpoints::Find() {
   return std::optional(std::move(*found));
 }
 
+// Whether the part has the params of this server, in the same slices.
+bool Checkpoints::HasOwnSlices(const checkpoint::Manifest& part) const {
+  return std::ranges::all_of(facts_.params, [&](const roles::ServedParam& served) {
+    const auto entry = std::ranges::find(part.values, served.param.name, &ValueEntry::name);
+    if (entry == part.values.end()) return served.start;
+    const auto place = places_.find(served.param.name);
+    return served.by_id || ((place == places_.end() || entry->row_begin == place->second.row_begin) &&
+                            entry->type == StrCat(DTypeName(served.param.dtype), served.param.shape));
+  });
+}
+
+// What this server begins with of each trainer in asynchronous training: the steps that its own part has, of
+// which the first are in the parts of all servers.
+Status Checkpoints::FindStarts(const checkpoint::Found& found) {
+  const bool has_steps = !found.parts.front().steps_in.empty();
+  if (has_steps != by_trainer())
+    return Differs(has_steps ? "its training was asynchronous" : "its training was synchronous");
+  if (!by_trainer()) return OkStatus();
+  const checkpoint::Manifest& own = found.parts[own_part_ < 0 ? 0 : static_cast<std::size_t>(own_part_)];
+  if (own_part_ < 0 || own.trainers != facts_.trainers || !HasOwnSlices(own)) {
+    return Differs(
+        StrCat("it has ", found.parts.size(), " parts, of a job with ", own.trainers,
+               " trainers. Asynchronous training continues with as many pservers and trainers, and ",
+               "the same slices of parameters"));
+  }
+  const bool counts = !facts_.counters.empty();
+  const auto start_in = [&](const checkpoint::Manifest& part, std::size_t trainer) {
+    MachineConfig::Start start{.taken = part.steps_in[trainer]};
+    if (counts && !part.counted.empty()) start.counted = StepSet(part.counted[trainer]);
+    return start;
+  };
+  for (std::size_t t = 0; t < starts_.size(); ++t) {
+    MachineConfig::Start& start = starts_[t];
+    start = start_in(own, t);
+    if (!own.began_at.empty() && restarted_) {
+      start.first_step = own.began_at[t];
+    } else if (!restarted_) {
+      start.first_step = start.Durable(counts);
+      for (const checkpoint::Manifest& part : found.parts)
+        start.first_step = std::min(start.first_step, start_in(part, t).Durable(counts));
+    }
+    start.taken -= start.first_step;
+    if (!restarted_) start.ahead = start.taken;
+    if (restarted_ && !own.ahead.empty()) start.ahead = own.ahead[t];
+    // The trainer began with first_step. That it has ended what the server had then shows in a later step.
+    start.ended = start.taken > start.ahead ? start.taken : 0;
+    start.counted = start.counted.Earlier(start.first_step);
+  }
+  return OkStatus();
+}
+
 Status Checkpoints::Differs(const std::string& how) const {
   return FailedPrecondition("E-checkpoint-differs", FolderOf(restored_step()),
                             " is a checkpoint of another job: ", how)
@@ -121,9 +176,11 @@ Status Checkpoints::Differs(const std::string& how) const {
 }
 
 Result<std::set<std::string>> Checkpoints::Restore(Scope& scope) {
+  if (by_trainer()) starts_.resize(static_cast<std::size_t>(facts_.trainers));
   PENSTOCK_ASSIGN_OR_RETURN(std::optional<checkpoint::Found> found, Find());
   if (!found) return std::set<std::string>();
   restored_step_ = found->step;
+  PENSTOCK_RETURN_IF_ERROR(FindStarts(*found));
   PENSTOCK_ASSIGN_OR_RETURN(const Reader reader, Reader::Make(disk_, *std::move(found)));
   for (const roles::ServedParam& served : facts_.params) {
     if (!served.start) continue;
@@ -193,7 +250,7 @@ Status Checkpoints::ContinueLives(ChunkStore& store) {
   const auto lives = std::exchange(lives_, {});
   for (std::size_t p = 0; p < facts_.params.size(); ++p) {
     const std::string& table = facts_.params[p].param.name;
-    if (!store.HasRowPolicy(static_cast<int>(p))) continue;
+    if (!store.KeepsLife(static_cast<int>(p))) continue;
     const auto life = lives.find(table);
     if (life == lives.end()) return Differs(StrCat("it was made without a policy of the rows of ", table));
     PENSTOCK_RETURN_IF_ERROR(store.RestoreLife(static_cast<int>(p), life->second));
@@ -303,6 +360,36 @@ std::shared_ptr<StateCopy> Checkpoints::CopyFor(int param, const ChunkStore& sto
   return copy;
 }
 
+std::vector<Value> Checkpoints::ValuesOf(const roles::ServedParam& served, TableCopy copy) const {
+  std::vector<Value> values;
+  const auto add = [&](const std::string& name, ValueKind kind, SelectedRows rows, Dim rows_all) {
+    Value& value = values.emplace_back(RowsOf(name, kind, served.logical, std::move(rows)));
+    value.saved_as = copy.has_changes ? Value::Rows::kChanges : Value::Rows::kBase;
+    value.rows_all = rows_all;
+    value.gone = copy.gone;
+  };
+  const SelectedRows& rows = copy.rows;
+  for (std::size_t i = copy.scalars; i < copy.state.size(); ++i) {
+    const std::string& name = copy.state[i].first;
+    add(name, IsHistory(served, name) ? ValueKind::kHistory : ValueKind::kState,
+        {.rows = rows.rows, .height = rows.height, .value = copy.state[i].second}, copy.rows_all);
+  }
+  for (std::size_t i = 0; i < copy.scalars; ++i) {
+    const std::string& name = copy.state[i].first;
+    const ValueKind kind = IsHistory(served, name)             ? ValueKind::kHistory
+                           : i + copy.constants < copy.scalars ? ValueKind::kState
+                                                               : ValueKind::kConstant;
+    values.push_back(ValueOf(name, kind, served.logical, copy.state[i].second));
+  }
+  if (copy.life) {
+    add(LifeName(served), ValueKind::kPolicy, std::move(copy.life->headers), copy.life_all);
+    if (copy.life->clock.initialized())
+      values.push_back(ValueOf(ClockName(served), ValueKind::kPolicy, served.logical, copy.life->clock));
+  }
+  add(served.param.name, ValueKind::kParam, std::move(copy.rows), copy.rows_all);
+  return values;
+}
+
 std::vector<Value> Checkpoints::Take() {
   std::vector<Value> values;
   for (auto& [param, copy] : std::exchange(copies_, {})) {
@@ -315,29 +402,6 @@ std::vector<Value> Checkpoints::Take() {
       values.push_back(ValueOf(copy->tensors[i].first, kind, served.logical, copy->tensors[i].second));
     }
   }
-  for (auto& [param, copy] : std::exchange(tables_, {})) {
-    const roles::ServedParam& served = facts_.params[static_cast<std::size_t>(param)];
-    const SelectedRows& rows = copy.rows;
-    for (std::size_t i = copy.scalars; i < copy.state.size(); ++i) {
-      SelectedRows state{.rows = rows.rows, .height = rows.height, .value = copy.state[i].second};
-      const std::string& name = copy.state[i].first;
-      const ValueKind kind = IsHistory(served, name) ? ValueKind::kHistory : ValueKind::kState;
-      values.push_back(RowsOf(name, kind, served.logical, std::move(state)));
-    }
-    for (std::size_t i = 0; i < copy.scalars; ++i) {
-      const std::string& name = copy.state[i].first;
-      const ValueKind kind = IsHistory(served, name)             ? ValueKind::kHistory
-                             : i + copy.constants < copy.scalars ? ValueKind::kState
-                                                                 : ValueKind::kConstant;
-      values.push_back(ValueOf(name, kind, served.logical, copy.state[i].second));
-    }
-    if (copy.life) {
-      values.push_back(
-          RowsOf(LifeName(served), ValueKind::kPolicy, served.logical, std::move(copy.life->headers)));
-      values.push_back(ValueOf(ClockName(served), ValueKind::kPolicy, served.logical, copy.life->clock));
-    }
-    values.push_back(RowsOf(served.param.name, ValueKind::kParam, served.logical, std::move(copy.rows)));
-  }
   // A server that updates nothing does not run its schedule.
   const bool updates =
       std::ranges::any_of(facts_.params, [](const roles::ServedParam& served) { return !served.start; });
@@ -347,17 +411,51 @@ std::vector<Value> Checkpoints::Take() {
   return values;
 }
 
-Status Checkpoints::Write(std::uint64_t step, const std::vector<Value>& values) {
-  return writer_
-      .Write({.step = step,
-              .server = server_,
-              .servers = static_cast<int>(options_.servers.size()),
-              .trainers = facts_.trainers,
-              .run = options_.run,
-              .plan = facts_.plan_fingerprint.value_or(0),
-              .values = {}},
-             values)
-      .In(StrCat("checkpoint of step ", step));
+std::optional<Checkpoints::Newest> Checkpoints::FindNewest() const {
+  const Result<std::vector<checkpoint::Found>> all = checkpoint::FindCheckpoints(disk_, options_.folder);
+  if (!all.ok()) return std::nullopt;
+  const auto found =
+      std::find_if(all->rbegin(), all->rend(), [](const checkpoint::Found& one) { return one.whole(); });
+  if (found == all->rend()) return std::nullopt;
+  Newest newest{.step = found->step};
+  for (const checkpoint::Manifest& part : found->parts)
+    newest.took_ms = std::max(newest.took_ms, part.last_ms);
+  return newest;
+}
+
+checkpoint::Manifest Checkpoints::HeadOf(const WriteCutAction& write) const {
+  const auto of_starts = [this](std::uint64_t MachineConfig::Start::*member) {
+    std::vector<std::uint64_t> steps;
+    for (const MachineConfig::Start& start : starts_) steps.push_back(start.*member);
+    if (std::ranges::all_of(steps, [](std::uint64_t step) { return step == 0; })) steps.clear();
+    return steps;
+  };
+  return {.step = write.step,
+          .server = server_,
+          .servers = static_cast<int>(options_.servers.size()),
+          .trainers = facts_.trainers,
+          .run = options_.run,
+          .plan = facts_.plan_fingerprint.value_or(0),
+          .last_ms = took_ms_,
+          .steps_in = write.steps_in,
+          .began_at = of_starts(&MachineConfig::Start::first_step),
+          .ahead = of_starts(&MachineConfig::Start::ahead),
+          .counted = write.counted,
+          .values = {}};
+}
+
+void Checkpoints::WriteRows(std::uint64_t step, int param, TableCopy rows) {
+  if (copied_.ok()) copied_ = rows.status;
+  if (!copied_.ok()) return;
+  const checkpoint::Manifest head = HeadOf({.step = step});
+  for (const Value& value : ValuesOf(facts_.params[static_cast<std::size_t>(param)], std::move(rows)))
+    if (!writer_.Append(head, value).ok()) return;
+}
+
+Status Checkpoints::Write(const WriteCutAction& write, const std::vector<Value>& values) {
+  const std::string what = StrCat("checkpoint of step ", write.step);
+  if (!copied_.ok()) return Status(copied_).In(what);
+  return writer_.Write(HeadOf(write), values).In(what);
 }
 
 }  // namespace penstock::pserver

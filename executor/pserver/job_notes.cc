@@ -18,14 +18,15 @@ JobNotes::JobNotes(observe::Observer* observer, int trainers, const std::vector<
                    bool is_sync)
     : observer_(observer), is_sync_(is_sync), steps_(static_cast<std::size_t>(trainers), 0) {
   for (int t = 0; t < trainers; ++t) trainers_.emplace_back(observer, StrCat("trainer ", t));
-  for (const MachineConfig::Param& param : params) {
-    rows_.emplace_back();
-    names_.push_back(observer == nullptr ? 0 : observer->recorder().Intern(param.name));
-    std::vector<Chunk>& chunks = chunks_.emplace_back();
-    if (observer != nullptr && !is_sync)
-      chunks.resize(param.bytes_of_chunks.size(),
-                    Chunk{.asked = std::vector<std::uint64_t>(steps_.size(), 0)});
-  }
+  for (const MachineConfig::Param& param : params) AddParam(param);
+}
+
+void JobNotes::AddParam(const MachineConfig::Param& param) {
+  rows_.emplace_back().resize(param.bytes_of_chunks.size());
+  names_.emplace_back() = observer_ == nullptr ? 0 : observer_->recorder().Intern(param.name);
+  std::vector<Chunk>& chunks = chunks_.emplace_back();
+  if (observer_ != nullptr && !is_sync_)
+    chunks.resize(param.bytes_of_chunks.size(), Chunk{.asked = std::vector<std::uint64_t>(steps_.size(), 0)});
 }
 
 void JobNotes::Came(int trainer, std::uint64_t step) const {
@@ -90,13 +91,20 @@ void JobNotes::Ran(const RunAction& run) const {
   observer_->recorder().Record(EventKind::kBlockRun, run.step, 0, Name(run.param));
 }
 
-void JobNotes::Rows(int param, const table::RowCounts& counts) {
+// Numbers of now may have become smaller: then the unsigned difference wraps, and so does the sum.
+void JobNotes::Rows(ChunkId at, const table::RowCounts& counts, const table::ColdCounts& cold) {
   if (observer_ == nullptr) return;
-  table::RowCounts& noted = rows_[static_cast<std::size_t>(param)];
-  observer_->CountRows({.entered = counts.entered - noted.entered,
-                        .rejected = counts.rejected - noted.rejected,
-                        .evicted = counts.evicted - noted.evicted});
-  noted = counts;
+  OfShard& noted = rows_[static_cast<std::size_t>(at.param)][static_cast<std::size_t>(at.chunk)];
+  observer_->CountRows({.entered = counts.entered - noted.rows.entered,
+                        .rejected = counts.rejected - noted.rows.rejected,
+                        .evicted = counts.evicted - noted.rows.evicted});
+  observer_->CountColdRows({.hot = cold.hot - noted.cold.hot,
+                            .cold = cold.cold - noted.cold.cold,
+                            .file_bytes = cold.file_bytes - noted.cold.file_bytes,
+                            .asked = cold.asked - noted.cold.asked,
+                            .fetched = cold.fetched - noted.cold.fetched,
+                            .written = cold.written - noted.cold.written});
+  noted = {.rows = counts, .cold = cold};
 }
 
 void JobNotes::Published(int trainer, ChunkId at, std::uint64_t version, std::uint64_t bytes) const {

@@ -15,6 +15,8 @@
 #include "executor/observe/observer.h"
 #include "executor/protocol/events.h"
 #include "executor/pserver/machine/actions.h"
+#include "executor/pserver/memory/growing_list.h"
+#include "executor/table/cold_tier.h"
 #include "executor/table/row_life.h"
 
 namespace penstock::pserver {
@@ -24,6 +26,9 @@ class JobNotes {
   JobNotes() = default;
   JobNotes(observe::Observer* observer, int trainers, const std::vector<MachineConfig::Param>& params,
            bool is_sync);
+
+  // A param has been added while the job runs.
+  void AddParam(const MachineConfig::Param& param);
 
   void Came(int trainer, std::uint64_t step) const;
   void Left(int trainer, std::uint64_t step) const;
@@ -37,7 +42,8 @@ class JobNotes {
   void Started(const RunAction& run);
   void Answered(int trainer, ChunkId at);  // with the newest value
   void Ran(const RunAction& run) const;
-  void Rows(int param, const table::RowCounts& counts);  // of a table since the start; on its queue
+  // Of a shard, since the start; on its queue.
+  void Rows(ChunkId at, const table::RowCounts& counts, const table::ColdCounts& cold);
   void Published(int trainer, ChunkId at, std::uint64_t version, std::uint64_t bytes) const;
 
  private:
@@ -60,8 +66,12 @@ class JobNotes {
   bool is_sync_ = true;
   std::vector<observe::PeerNotes> trainers_;
   std::vector<std::uint64_t> steps_;  // ended steps by trainer
-  std::vector<observe::NameId> names_;
-  std::vector<table::RowCounts> rows_;      // noted so far, by param
+  GrowingList<observe::NameId> names_;
+  struct OfShard {
+    table::RowCounts rows;
+    table::ColdCounts cold;
+  };
+  GrowingList<std::vector<OfShard>> rows_;  // noted so far, by param and chunk
   std::vector<std::vector<Chunk>> chunks_;  // of asynchronous modes
   std::map<std::uint64_t, EndOfStep> ends_;
 };

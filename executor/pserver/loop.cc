@@ -22,8 +22,14 @@ constexpr auto kTickLostEvery = std::chrono::milliseconds(20);
 constexpr int kTicksLost = 50;
 constexpr auto kFlushEvery = std::chrono::milliseconds(20);
 
-Status NoMemory(const Op& op, const std::string& why) {
-  return FailedPrecondition("E-run-memory", "pserver ", roles::ServeView(op).address(), ": ", why);
+Status NoMemory(const std::string& address, const std::string& why) {
+  return FailedPrecondition("E-run-memory", "pserver ", address, ": ", why);
+}
+
+Status RequireMemoryToStart(const std::string& address) {
+  if (MemoryLeft(kMemoryToStart)) return OkStatus();
+  return NoMemory(address,
+                  StrCat("less than the ", kMemoryToStart >> 20, " MB that a server needs are left"));
 }
 
 }  // namespace
@@ -132,19 +138,17 @@ void PserverLoop::TickUntilOver(const Pservers& pservers) {
 }
 
 // Starts as many threads as the system allows; one is enough.
-Status PserverLoop::StartWorkers(const Op& op) {
+Status PserverLoop::StartWorkers(const std::string& address) {
   try {
-    // One more writes checkpoints while the others work.
-    const int writers = options_.pserver.checkpoints.every > 0 ? 1 : 0;
-    while (static_cast<int>(workers_.size()) < options_.threads + writers)
-      workers_.emplace_back([this] { Work(); });
+    while (static_cast<int>(workers_.size()) < options_.threads) workers_.emplace_back([this] { Work(); });
   } catch (const std::system_error& error) {
-    if (workers_.empty()) return NoMemory(op, StrCat("cannot start a thread: ", error.what()));
+    if (workers_.empty()) return NoMemory(address, StrCat("cannot start a thread: ", error.what()));
   }
   return OkStatus();
 }
 
 void PserverLoop::EndWorkers() {
+  aside_.End();  // while there are workers for what it posts
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -152,12 +156,17 @@ void PserverLoop::EndWorkers() {
   }
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
+  aside_.End();  // of a job that has failed, something may be left
+  const std::lock_guard lock(mutex_);
+  work_.clear();
 }
 
-Result<PserverLoop::Pservers> PserverLoop::MakePservers(std::span<const ServedProgram> programs,
-                                                        Scope& scope) {
+PserverOptions PserverLoop::MakeOptions() {
   PserverOptions options = options_.pserver;
   options.run = [this](std::function<void()> work) { Post(std::move(work)); };
+  options.aside = [this](std::function<void()> work) {
+    if (!aside_.Post(work)) Post(std::move(work));
+  };
   options.on_end = [this] {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -168,6 +177,14 @@ Result<PserverLoop::Pservers> PserverLoop::MakePservers(std::span<const ServedPr
     lost_ = true;
     changed_.notify_all();
   };
+  options.table_shards.most = wire_.CarriesShards() ? options_.threads : 1;
+  if (!wire_.CarriesShards()) options.table_shards.exactly.reset();
+  return options;
+}
+
+Result<PserverLoop::Pservers> PserverLoop::MakePservers(std::span<const ServedProgram> programs,
+                                                        Scope& scope) {
+  const PserverOptions options = MakeOptions();
   const Op& first = *programs[0].op;
   if (programs.size() > 1 && !wire_.TellsProgramsApart()) {
     return InvalidArgument("E-server-programs", "pserver ", roles::ServeView(first).address(), " serves ",
@@ -193,7 +210,7 @@ Result<PserverLoop::Pservers> PserverLoop::MakePservers(std::span<const ServedPr
           Pserver::Make(*each.program, *each.op, scope, ops_, blocks_, PserverOptions(options)));
       pservers.push_back(std::move(made));
     } catch (const std::bad_alloc&) {
-      return NoMemory(first, "not enough memory for its parameters");
+      return NoMemory(roles::ServeView(first).address(), "not enough memory for its parameters");
     }
   }
   return pservers;
@@ -235,21 +252,36 @@ Status PserverLoop::ServeTogether(std::span<const ServedProgram> programs, Scope
   }
   const Op& first = *programs[0].op;
   ShareHeaps();
-  if (!MemoryLeft(kMemoryToStart)) {
-    return NoMemory(first,
-                    StrCat("less than the ", kMemoryToStart >> 20, " MB that a server needs are left"));
-  }
+  const std::string& address = roles::ServeView(first).address();
+  PENSTOCK_RETURN_IF_ERROR(RequireMemoryToStart(address));
   const Result<Pservers> made = MakePservers(programs, scope);
   if (!made.ok()) {
     TellTrainers(made.status(), first);
     return made.status();
   }
   const WorkersEnd at_end{*this};  // on every path: destroying a running thread ends the process
-  if (Status started = StartWorkers(first); !started.ok()) {
+  if (Status started = StartWorkers(address); !started.ok()) {
     TellTrainers(started, first);
     return started;
   }
   return ServeAll(*made);
+}
+
+Status PserverLoop::ServeKeys(KeyServerFacts facts) {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = ended_ = false;
+  }
+  ShareHeaps();
+  PENSTOCK_RETURN_IF_ERROR(RequireMemoryToStart(facts.address));
+  facts.ops = &ops_;
+  Pservers one(1);
+  KeyServerFacts with_ops = facts;
+  with_ops.ops = &ops_;
+  PENSTOCK_ASSIGN_OR_RETURN(one.front(), Pserver::MakeForKeys(with_ops, blocks_, MakeOptions()));
+  const WorkersEnd at_end{*this};
+  PENSTOCK_RETURN_IF_ERROR(StartWorkers(facts.address));
+  return ServeAll(one);
 }
 
 Status PserverLoop::ServeAll(const Pservers& pservers) {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "executor/pserver/aside_thread.h"
 #include "executor/pserver/pserver.h"
 #include "executor/pserver/service/wire.h"
 #include "framework/runtime/server_loop.h"
@@ -20,7 +21,7 @@
 namespace penstock::pserver {
 
 struct LoopOptions {
-  PserverOptions pserver;  // run and on_end are the loop's
+  PserverOptions pserver;  // run, aside, on_end and table_shards.most are the loop's
   int threads = 1;         // to merge gradients and run blocks
 };
 
@@ -32,11 +33,14 @@ class PserverLoop : public ServerLoop {
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override;
   Status ServeTogether(std::span<const ServedProgram> programs, Scope& scope) override;
+  // Serves the keys of a key-value store; returns as Serve does.
+  Status ServeKeys(KeyServerFacts facts);
   void Cancel() override;
 
  private:
   using Pservers = std::vector<std::unique_ptr<Pserver>>;
   struct Meeting;
+  PserverOptions MakeOptions();
   Result<Pservers> MakePservers(std::span<const ServedProgram> programs, Scope& scope);
   Status ServeAll(const Pservers& pservers);
   void Work();
@@ -49,7 +53,7 @@ class PserverLoop : public ServerLoop {
   // Waits until the function returns false, or the loop is cancelled.
   void WaitWhile(const std::function<bool()>& is_heard);
   // kFailedPrecondition E-run-memory: not even one can be started.
-  Status StartWorkers(const Op& op);
+  Status StartWorkers(const std::string& address);
   void EndWorkers();
   struct WorkersEnd {
     PserverLoop& loop;
@@ -66,6 +70,7 @@ class PserverLoop : public ServerLoop {
   std::condition_variable has_work_;
   std::deque<std::function<void()>> work_;
   std::vector<std::thread> workers_;  // owned by Serve's thread
+  AsideThread aside_;                 // writes checkpoints
   bool stop_ = false;                 // workers end when no work is left
   bool cancelled_ = false;
   bool ended_ = false;  // a pserver has ended since Serve last looked

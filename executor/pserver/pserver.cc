@@ -8,6 +8,7 @@
 
 #include "executor/pserver/machine/policies/policy_of.h"
 #include "executor/pserver/memory/memory_left.h"
+#include "executor/pserver/pserver_guard.h"
 #include "framework/text/job_facts.h"
 
 namespace penstock::pserver {
@@ -46,11 +47,11 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
   PENSTOCK_ASSIGN_OR_RETURN(const std::set<std::string> restored,
                             server->BeginCheckpoints(program, policies.backup_trainers, scope));
-  PENSTOCK_ASSIGN_OR_RETURN(server->store_,
-                            ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_limit,
-                                             server->options_.part_bytes));
-  // One queue more than the store has: of credits.
-  server->queues_ = std::make_unique<ChunkQueues>(server->store_->queue_count() + 1, server->options_.run);
+  PENSTOCK_ASSIGN_OR_RETURN(
+      server->store_,
+      ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_limit,
+                       server->options_.part_bytes, server->options_.table_shards, *server->options_.disk));
+  server->queues_ = std::make_unique<ChunkQueues>(server->store_->queue_count(), server->options_.run);
   MachineConfig config;
   config.trainers = server->facts_.trainers;
   config.has_lr_block = server->facts_.lr_block >= 0;
@@ -63,6 +64,9 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
     config.cut_every = server->checkpoints_->every();
     for (MachineConfig::Param& param : config.params) param.restored = restored.contains(param.name);
     server->BeginRecovery(config);
+    const CheckpointOptions& saves = server->options_.checkpoints;
+    server->cut_clock_.Begin(server->options_.clock->Now(),
+                             {.share = saves.share.value_or(1), .least = saves.least});
   }
   if (server->meets_servers()) {
     config.servers = static_cast<int>(server->facts_.exchange.servers.size());
@@ -102,19 +106,24 @@ Result<std::set<std::string>> Pserver::BeginCheckpoints(const Program& program, 
   return restored;
 }
 
-// A trainer that returns must find the others in its step, or one step ahead.
+// A trainer that returns must find the others in its step, or one step ahead, unless they do not wait for it.
 Status Pserver::RequireReturns(int backup_trainers) const {
   const TrainerLoss loss = options_.trainer_loss;
   if (loss == TrainerLoss::kAbort) return OkStatus();
-  const bool waits =
-      facts_.mode == roles::ServeMode::kSync && facts_.counters.empty() && backup_trainers == 0;
+  const bool sync = facts_.mode == roles::ServeMode::kSync;
+  const bool waits = sync && facts_.counters.empty() && backup_trainers == 0;
   const bool hybrid = ModeOfJob(facts_.job_facts) == "hybrid";
+  const bool keeps = facts_.keeps_backups;  // what a process has read
+  if (!sync && facts_.mode != roles::ServeMode::kGeo && loss == TrainerLoss::kWait && !hybrid && !keeps)
+    return OkStatus();
   if (!waits || hybrid) {
     return Unimplemented("E-trainer-loss-mode", "pserver ", facts_.address,
                          " can only end the job when a trainer dies: ",
                          hybrid ? "trainers keep the dense parameters themselves"
                                 : "its trainers do not wait for each other")
-        .With("use synchronous training, or on_trainer_loss=abort");
+        .With(sync || hybrid || keeps || facts_.mode == roles::ServeMode::kGeo
+                  ? "use synchronous training, or on_trainer_loss=abort"
+                  : "use synchronous training, or on_trainer_loss=wait or abort");
   }
   if (loss == TrainerLoss::kShrink) return store_->RequireLiveMeans();
   store_->KeepVersions();
@@ -137,6 +146,7 @@ Pserver::Pserver(roles::PserverFacts facts, BlockRunner& blocks, PserverOptions 
     : facts_(std::move(facts)),
       blocks_(blocks),
       options_(Guarded(std::move(options))),
+      portions_([this](std::function<void()> work) { options_.aside(std::move(work)); }, kPortionsBytes),
       admission_(facts_, options_.job),
       others_(facts_.exchange, options_.job, facts_.job_facts,
               {.clock = options_.clock,
@@ -160,36 +170,14 @@ Served Pserver::served() const {
   return served;
 }
 
-template <typename Work>
-void Pserver::Guard(const Work& work) {
-  try {
-    // After the end there is no job left to fail, and the work tells late peers why the server has ended.
-    if (!MemoryLeft(kMemoryToServe) && !Ended().has_value()) FailForMemory();
-    work();
-  } catch (const std::bad_alloc&) {
-    FailForMemory();
-  } catch (const std::length_error&) {  // from a vector larger than any memory
-    FailForMemory();
-  } catch (const std::system_error&) {  // a thread that could not be started
-    FailForMemory();
-  }
-}
-
-template <typename Work>
-void Pserver::Decide(const Work& work) {
-  Guard([&] {
-    {
-      const std::lock_guard lock(mutex_);
-      work();
-    }
-    queues_->RunSmall();
-  });
-}
-
 PserverOptions Pserver::Guarded(PserverOptions options) {
-  options.run = [this, run = std::move(options.run)](std::function<void()> work) {
-    run([this, work = std::move(work)] { Guard(work); });
+  const auto guarded = [this](std::function<void(std::function<void()>)> run) {
+    return [this, run = std::move(run)](std::function<void()> work) {
+      run([this, work = std::move(work)] { Guard(work); });
+    };
   };
+  options.aside = guarded(options.aside ? std::move(options.aside) : options.run);
+  options.run = guarded(std::move(options.run));
   return options;
 }
 
@@ -232,7 +220,7 @@ void Pserver::OnEnd(const Status& why) {
   options_.run([this] {
     Status published = OkStatus();
     try {
-      store_->PublishTables();
+      published = store_->PublishTables();
     } catch (const std::bad_alloc&) {
       published = FailedPrecondition("E-run-memory", "pserver ", facts_.address,
                                      ": not enough memory to put its tables into the scope");
@@ -268,21 +256,31 @@ void Pserver::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sende
   RowIds row_ids;
   if (const auto* pull = std::get_if<protocol::PullRows>(&event))
     Guard([&] { row_ids = RowIds::Of(pull->ids); });
+  Decide([&] { Take({from, sender, static_cast<int>(sender.trainer), std::move(row_ids)}, event); });
+}
+
+// One after the other under one lock. A batch has no request for rows.
+void Pserver::OnEvents(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
+                       std::vector<protocol::Event> events) {
   Decide([&] {
-    if (refused_.contains(from.get())) return;  // it was told why
-    const From known{from, sender, static_cast<int>(sender.trainer), std::move(row_ids)};
-    Actions actions;
-    if (std::holds_alternative<protocol::ServerHello>(event)) {
-      On(known, std::get<protocol::ServerHello>(event), actions);
-    } else if (const std::optional<int> server = others_.Find(from.get())) {
-      OnServer(*server, event, actions);
-    } else {
-      if (!std::holds_alternative<protocol::Hello>(event) && !IsOfTrainer(known, event)) return;
-      if (trainer_of_.contains(from.get())) notes_.Received(known.trainer, event);
-      std::visit([&](const auto& message) { On(known, message, actions); }, event);
-    }
-    Execute(std::move(actions));
+    const From known{from, sender, static_cast<int>(sender.trainer)};
+    for (const protocol::Event& event : events) Take(known, event);
   });
+}
+
+void Pserver::Take(const From& from, const protocol::Event& event) {
+  if (refused_.contains(from.caller.get())) return;  // it was told why
+  Actions actions;
+  if (std::holds_alternative<protocol::ServerHello>(event)) {
+    On(from, std::get<protocol::ServerHello>(event), actions);
+  } else if (const std::optional<int> server = others_.Find(from.caller.get())) {
+    OnServer(*server, event, actions);
+  } else {
+    if (!std::holds_alternative<protocol::Hello>(event) && !IsOfTrainer(from, event)) return;
+    if (trainer_of_.contains(from.caller.get())) notes_.Received(from.trainer, event);
+    std::visit([&](const auto& message) { On(from, message, actions); }, event);
+  }
+  Execute(std::move(actions));
 }
 
 void Pserver::OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) {
@@ -353,6 +351,7 @@ void Pserver::LookForStop() {
 
 void Pserver::Tick() {
   LookForStop();
+  LookForCut();
   Decide([&] {
     GiveUpLost();
     GiveUpLostServers();

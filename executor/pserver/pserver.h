@@ -13,6 +13,7 @@
 // proceed in parallel. If memory runs out, the job ends with E-run-memory, and the trainers are told.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,12 +28,15 @@
 #include "executor/protocol/events.h"
 #include "executor/pserver/checkpoint_folder.h"
 #include "executor/pserver/checkpoints.h"
+#include "executor/pserver/cut_clock.h"
 #include "executor/pserver/job_notes.h"
 #include "executor/pserver/machine/admission.h"
+#include "executor/pserver/machine/keys.h"
 #include "executor/pserver/machine/state_machine.h"
 #include "executor/pserver/memory/chunk_queues.h"
 #include "executor/pserver/memory/chunk_store.h"
 #include "executor/pserver/other_servers.h"
+#include "executor/pserver/portion_queue.h"
 #include "executor/pserver/server_trace.h"
 #include "executor/pserver/service/service.h"
 #include "executor/pserver/service/wire.h"
@@ -55,12 +59,15 @@ struct PserverOptions {
   CheckpointOptions checkpoints;           // of the whole job
   std::optional<std::size_t> chunk_limit;  // as in ChunkStore::Make
   std::size_t part_bytes = kMaxBodyBytes;
+  TableShards table_shards;
   // Merges and answers up to this size run on the thread that causes them, once the lock is free.
   std::size_t inline_bytes = std::size_t{16} << 10;
   // Limit for gradients that wait here before their turn or are in flight (one chunk is always allowed);
   // those up to inline_bytes do not count. The default is what a network carries while credit is in flight.
   std::size_t early_bytes = std::size_t{8} << 20;
   std::function<void(std::function<void()>)> run;  // must run the work later, never inside the call
+  // The same for writing checkpoints, which must not delay the rest; empty: run.
+  std::function<void(std::function<void()>)> aside;
   std::function<void()> on_end;                    // called once, when Ended() has become true
   std::function<void(const std::string&)> report;  // prints a line for the user
   std::function<void(const std::string&)> warn;    // prints a line about a failure; empty: report
@@ -93,11 +100,21 @@ struct PserverOptions {
   observe::Observer* observer = nullptr;  // records and counts what it does; may be null
 };
 
+// A server of a key-value store: it has no program, and its params are the keys that its workers declare.
+struct KeyServerFacts {
+  std::string address;
+  int workers = 1;
+  const OpRegistry* ops = nullptr;  // of optimizers that are programs, and of tables; null: both are refused
+};
+
 class Pserver : public EventHandler, public ReplyHandler {
  public:
   static Result<std::unique_ptr<Pserver>> Make(const Program& program, const Op& listen_and_serv,
                                                Scope& scope, const OpRegistry& ops, BlockRunner& blocks,
                                                PserverOptions options);
+
+  static Result<std::unique_ptr<Pserver>> MakeForKeys(const KeyServerFacts& facts, BlockRunner& blocks,
+                                                      PserverOptions options);
 
   const std::string& address() const { return facts_.address; }
   const std::string& job_facts() const { return facts_.job_facts; }
@@ -116,6 +133,8 @@ class Pserver : public EventHandler, public ReplyHandler {
   Served served() const;      // without `run`
   void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                protocol::Event event) override;
+  void OnEvents(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
+                std::vector<protocol::Event> events) override;
   void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;
   void OnClosed(const std::shared_ptr<Caller>& from, const Status& why) override;
   void OnNoMemory() override { FailForMemory(); }
@@ -180,6 +199,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   bool Recovers() const;
   void BeginRecovery(MachineConfig& config);
   void ReportIfBack();
+  void ReportBackByTrainer();
 
   // Trainers that come and leave (pserver_trainers.cc).
   void On(const From& from, const protocol::Hello& hello, Actions& actions);
@@ -218,6 +238,21 @@ class Pserver : public EventHandler, public ReplyHandler {
 
   void On(const From& from, const protocol::Sums&, Actions& actions);
 
+  // Keys of a key-value store (pserver_keys.cc).
+  void On(const From& from, const protocol::DeclareKey& declare, Actions& actions);
+  void On(const From& from, const protocol::SetOptimizer& set, Actions& actions);
+  void On(const From& from, const protocol::Barrier& barrier, Actions& actions);
+  Result<int> AddKey(const protocol::KeyBody& key);
+  Result<std::shared_ptr<const kvstore::KeyTable>> TableOf(const protocol::KeyBody& key) const;
+  bool TakesOptimizer(int param) const;
+  Status TakeOptimizer(const protocol::SetOptimizer& set);
+  void StartUpdates(int param, bool keeps_state);
+  void EndBarriers();
+  void DropKey(int param);
+  void RefuseKeys(const From& from);
+  std::string LackingBarrier() const;
+  bool ServesKeys() const { return keys_ != nullptr; }
+
   // Other servers (pserver_servers.cc).
   void On(const From& from, const protocol::ServerHello& hello, Actions& actions);
   void OnServer(int server, const protocol::Event& event, Actions& actions);
@@ -230,22 +265,30 @@ class Pserver : public EventHandler, public ReplyHandler {
   void GiveUpLostServers();
   void ReactToServer(int server, const Status& why, Actions& actions);
 
+  void Take(const From& from, const protocol::Event& event);
   // Carries out the state machine's decisions (pserver_actions.cc).
   void Execute(Actions actions);
   void Start(MergeAction merge);
   void Start(const RunAction& run);
-  void SweepRows(int param);
+  void SweepRows(ChunkId at);
   void Start(const MeasureAction& measure);
   void Start(const TellSumsAction& tell);
   void Start(CombineAction combine);
   void Start(const SaveAction& action);
   void Start(const CutAction& cut);
+  void NoteRows(ChunkId at);
+  void CopyForCheckpoint(const CutAction& cut);
+  void Copied(const std::function<void()>& put);
+  void CopyNextCut();
   void Start(const WriteCutAction& write);
-  void CopyForSave(const SaveEvent& save);
-  void WriteSaved(const SaveEvent& save, ChunkStore::TableCopy copy);
+  void CopyForSave(const SaveEvent& save, int shard, const std::shared_ptr<TableParts>& parts);
+  void WriteSaved(const SaveEvent& save, TableParts& parts);
   void CopyState(const SaveEvent& save);
   void WriteState(const SaveEvent& save, const std::shared_ptr<StateCopy>& copy);
   void Saved(const SaveEvent& save, Status status);
+  // For what is sent once the lock is free.
+  static constexpr std::size_t kQueueOfCredits = 1;
+  static_assert(kQueueOfCredits < ChunkStore::kFirstQueue);
   // The end of a job of a queue: takes the lock, and carries out the state machine's decisions.
   void Done(const std::function<void(Actions&)>& decide);
   ChunkQueues::Size SizeOf(std::size_t bytes) const {
@@ -264,6 +307,10 @@ class Pserver : public EventHandler, public ReplyHandler {
   protocol::Sender SenderOf(int trainer) const;
 
   void LookForStop();
+  std::uint64_t StartOf(int trainer) const;
+  void LookForCut();
+  bool CutIsDue(Nanoseconds now);
+  bool HaveAllCompleted() const;
 
   // Reports (pserver_reports.cc).
   std::string Awaited() const;
@@ -287,6 +334,10 @@ class Pserver : public EventHandler, public ReplyHandler {
   mutable std::mutex mutex_;
   std::unique_ptr<ChunkStore> store_;
   std::unique_ptr<ChunkQueues> queues_;
+  static constexpr std::size_t kPortionsBytes = std::size_t{64} << 20;
+  PortionQueue portions_;     // of tables, on their way into a checkpoint
+  std::deque<ChunkId> cuts_;  // chunks to be copied into a checkpoint
+  bool copies_cuts_ = false;  // CopyNextCut goes through them
   std::unique_ptr<StateMachine> machine_;
   Admission admission_;
   OtherServers others_;
@@ -297,9 +348,20 @@ class Pserver : public EventHandler, public ReplyHandler {
   ServerTrace trace_;
   LineLimiter strangers_;
   CheckpointFolder saves_;
-  std::unique_ptr<Checkpoints> checkpoints_;  // null: the job has none
+  // Of a key-value store; else null.
+  std::unique_ptr<Keys> keys_;
+  std::unique_ptr<Program> no_program_;
+  const OpRegistry* key_ops_ = nullptr;
+  Scope key_scope_;
+  std::shared_ptr<const kvstore::KeyOptimizer> optimizer_;  // null: pushes replace values
+  std::unique_ptr<Checkpoints> checkpoints_;                // null: the job has none
   bool coming_back_ = false;  // it was started again by itself, and lacks steps that trainers had ended
   enum class Stopping { kNo, kHolds, kKnows } stopping_ = Stopping::kNo;  // used by Tick alone
+  CutClock cut_clock_;
+  // Of jobs without an interval; used by Tick alone.
+  bool holds_for_cut_ = false;
+  std::uint64_t agreed_step_ = 0, slowest_ms_ = 0;
+  std::optional<Nanoseconds> cut_began_;  // the copies of the one that is being made
   std::optional<Status> ended_;
   Nanoseconds started_{0};
   observe::ReportTimes reports_;

@@ -84,27 +84,33 @@ void Pserver::Start(MergeAction merge) {
   });
 }
 
+// The update of a small key takes less time than waking a thread.
 void Pserver::Start(const RunAction& run) {
   notes_.Started(run);
-  queues_->Push(store_->QueueOf(run.param, run.chunk), ChunkQueues::Size::kLarge, [this, run] {
+  const ChunkQueues::Size size =
+      ServesKeys() ? SizeOf(store_->ChunkBytes(run.param, run.chunk)) : ChunkQueues::Size::kLarge;
+  queues_->Push(store_->QueueOf(run.param, run.chunk), size, [this, run] {
     const Nanoseconds begin = trace_.Now();
     const Status status = store_->Run(run, blocks_);
     trace_.Ran(run, begin);
     notes_.Ran(run);
-    if (run.param >= 0 && store_->HasRowPolicy(run.param)) {
-      notes_.Rows(run.param, store_->RowCountsOf(run.param));
-      if (store_->BeginSweep(run.param)) SweepRows(run.param);
-    }
+    if (run.param >= 0 && store_->HasRowPolicy(run.param)) NoteRows({run.param, run.chunk});
     Done([&](Actions& next) { machine_->BlockDone(run.param, run.chunk, status, next); });
   });
 }
 
+// After rows were updated or read, on the queue of the shard.
+void Pserver::NoteRows(ChunkId at) {
+  notes_.Rows(at, store_->RowCountsOf(at.param, at.chunk), store_->ColdCountsOf(at.param, at.chunk));
+  if (store_->BeginSweep(at.param, at.chunk)) SweepRows(at);
+}
+
 // Between the table's other jobs. Nothing waits for it.
-void Pserver::SweepRows(int param) {
-  queues_->Push(store_->QueueOf(param, 0), ChunkQueues::Size::kLarge, [this, param] {
-    const bool more = store_->Sweep(param);
-    notes_.Rows(param, store_->RowCountsOf(param));
-    if (more) SweepRows(param);
+void Pserver::SweepRows(ChunkId at) {
+  queues_->Push(store_->QueueOf(at.param, at.chunk), ChunkQueues::Size::kLarge, [this, at] {
+    const bool more = store_->Sweep(at.param, at.chunk);
+    notes_.Rows(at, store_->RowCountsOf(at.param, at.chunk), store_->ColdCountsOf(at.param, at.chunk));
+    if (more) SweepRows(at);
   });
 }
 
@@ -131,23 +137,26 @@ void Pserver::Start(CombineAction combine) {
 }
 
 void Pserver::Start(const SaveAction& action) {
-  store_->IsTable(action.save.param) ? CopyForSave(action.save) : CopyState(action.save);
+  if (!store_->IsTable(action.save.param)) return CopyState(action.save);
+  const std::size_t shards = store_->chunk_count(action.save.param);
+  const auto parts = std::make_shared<TableParts>(shards);
+  for (std::size_t shard = 0; shard < shards; ++shard)
+    CopyForSave(action.save, static_cast<int>(shard), parts);
 }
 
-// The table is copied between its other jobs, and written while it changes.
-void Pserver::CopyForSave(const SaveEvent& save) {
-  queues_->Push(store_->QueueOf(save.param, 0), ChunkQueues::Size::kLarge, [this, save] {
-    if (std::optional<ChunkStore::TableCopy> copy = store_->CopyForSave(save.param)) {
-      options_.run([this, save, copy = *std::move(copy)]() mutable { WriteSaved(save, std::move(copy)); });
-    } else {
-      CopyForSave(save);
-    }
+// Each shard is copied between its other jobs; the table is written while it changes.
+void Pserver::CopyForSave(const SaveEvent& save, int shard, const std::shared_ptr<TableParts>& parts) {
+  queues_->Push(store_->QueueOf(save.param, shard), ChunkQueues::Size::kLarge, [this, save, shard, parts] {
+    std::optional<TableCopy> copy = store_->CopyForSave(save.param, shard);
+    if (!copy) return CopyForSave(save, shard, parts);
+    parts->of[static_cast<std::size_t>(shard)] = *std::move(copy);
+    if (--parts->left == 0) options_.run([this, save, parts] { WriteSaved(save, *parts); });
   });
 }
 
-void Pserver::WriteSaved(const SaveEvent& save, ChunkStore::TableCopy copy) {
+void Pserver::WriteSaved(const SaveEvent& save, TableParts& parts) {
   const Nanoseconds begin = trace_.Now();
-  Status status = store_->SaveTable(save, std::move(copy), blocks_, *options_.disk);
+  Status status = store_->SaveTable(save, JoinShards(std::move(parts.of)), blocks_, *options_.disk);
   trace_.Saved(save, begin);
   Saved(save, std::move(status));
 }
@@ -186,47 +195,94 @@ void Pserver::Saved(const SaveEvent& save, Status status) {
   queues_->RunSmall();
 }
 
-// Its queue is serial, so the copy is made before the next update of the chunk.
+// A copy for a checkpoint is complete.
+void Pserver::Copied(const std::function<void()>& put) {
+  Done([&](Actions& next) {
+    put();
+    machine_->CutCopied(next);
+  });
+  queues_->RunSmall();
+}
+
+// A queue is serial, so a copy has the chunk as it is now; it is made later (CopyNextCut), or by the chunk's
+// next update.
 void Pserver::Start(const CutAction& cut) {
-  const auto push = [&](std::function<void()> copy) {
-    queues_->Push(store_->QueueOf(cut.param, cut.chunk), ChunkQueues::Size::kLarge, std::move(copy));
-  };
-  const auto copied = [this](const std::function<void()>& put) {
-    Done([&](Actions& next) {
-      put();
-      machine_->CutCopied(next);
-    });
-    queues_->RunSmall();
-  };
+  if (!cut_began_) cut_began_ = options_.clock->Now();
+  using Size = ChunkQueues::Size;
+  const std::size_t queue = store_->QueueOf(cut.param, cut.chunk);
   if (cut.param < 0) {
-    push([this, copied] {
-      copied([this, shared = store_->CopyShared()] { checkpoints_->PutShared(shared); });
+    queues_->Push(queue, Size::kLarge, [this] {
+      Copied([this, shared = store_->CopyShared()] { checkpoints_->PutShared(shared); });
     });
   } else if (store_->IsTable(cut.param)) {
-    push([this, copied, param = cut.param] {
-      ChunkStore::TableCopy table = store_->CopyTable(param);
-      copied([&] { checkpoints_->PutTable(param, std::move(table)); });
+    queues_->Push(queue, Size::kLarge, [this, cut, changes = checkpoints_->TakesChanges()] {
+      store_->BeginCut(cut.param, cut.chunk, changes);
+      CopyForCheckpoint(cut);
     });
   } else {
-    push([this, copied, cut, copy = checkpoints_->CopyFor(cut.param, *store_)] {
-      store_->CopyState(cut.param, cut.chunk, *copy);
-      copied([] {});
+    queues_->Push(queue, Size::kSmall, [this, cut, copy = checkpoints_->CopyFor(cut.param, *store_)] {
+      store_->BeginCut(cut.param, cut.chunk, copy);
     });
+    cuts_.push_back({cut.param, cut.chunk});
+    if (!std::exchange(copies_cuts_, true)) CopyNextCut();
   }
 }
 
+// A portion at a time, between the shard's other jobs, when a core has nothing else to do, and no faster than
+// portions are written.
+void Pserver::CopyForCheckpoint(const CutAction& cut) {
+  const auto copy = [this, cut] {
+    if (Ended().has_value()) return;
+    CutPortion portion = store_->CopyForCheckpoint(cut.param, cut.chunk);
+    if (!portion.is_last && portion.rows.empty()) return CopyForCheckpoint(cut);
+    PortionQueue::Portion put{.bytes = portion.rows.bytes(), .write = {}, .next = {}};
+    if (!portion.is_last) put.next = [this, cut] { CopyForCheckpoint(cut); };
+    put.write = [this, cut, portion = std::move(portion)]() mutable {
+      checkpoints_->WriteRows(cut.step, cut.param, std::move(portion.rows));
+      if (portion.is_last) options_.run([this] { Copied([] {}); });
+    };
+    portions_.Put(std::move(put));
+  };
+  options_.aside([this, queue = store_->QueueOf(cut.param, cut.chunk), copy] {
+    queues_->Push(queue, ChunkQueues::Size::kLarge, copy);
+  });
+}
+
+// One after the other, each when a core has nothing else to do: trainers wait for the values of the same
+// step. The copies that updates have made meanwhile are counted here too.
+void Pserver::CopyNextCut() {
+  options_.aside([this] {
+    const std::lock_guard lock(mutex_);
+    copies_cuts_ = !cuts_.empty() && !ended_.has_value();
+    if (!copies_cuts_) return;
+    const ChunkId at = cuts_.front();
+    cuts_.pop_front();
+    queues_->Push(store_->QueueOf(at.param, at.chunk), ChunkQueues::Size::kLarge, [this, at] {
+      store_->CopyCut(at.param, at.chunk);
+      Copied([] {});
+      CopyNextCut();
+    });
+  });
+}
+
 void Pserver::Start(const WriteCutAction& write) {
-  options_.run([this, step = write.step, values = checkpoints_->Take()]() mutable {
-    const Nanoseconds begin = options_.clock->Now();
-    const Status status = checkpoints_->Write(step, values);
+  options_.aside([this, write, values = checkpoints_->Take(),
+                  began = *std::exchange(cut_began_, std::nullopt)]() mutable {
+    const Status status = checkpoints_->Write(write, values);
     values.clear();  // before the next copies
+    const Nanoseconds now = options_.clock->Now();
+    cut_clock_.Took(now, now - began);
+    checkpoints_->TookMilliseconds(
+        static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(now - began).count()));
     if (status.ok()) {
-      const std::chrono::duration<double> took = options_.clock->Now() - begin;
-      options_.report(StrCat("pserver ", facts_.address, ": its part of ", checkpoints_->FolderOf(step),
+      const std::chrono::duration<double> took = now - began;
+      options_.report(StrCat("pserver ", facts_.address, ": its part of ", checkpoints_->FolderOf(write.step),
                              " is written after ", std::round(took.count() * 100) / 100, " s"));
     }
-    Done([&](Actions& next) { machine_->CutWritten(status, next); });
-    queues_->RunSmall();
+    options_.run([this, status] {
+      Done([&](Actions& next) { machine_->CutWritten(status, next); });
+      queues_->RunSmall();
+    });
   });
 }
 
@@ -303,24 +359,33 @@ void Pserver::ReplyNewest(int trainer, const PulledReply& reply, const protocol:
 
 // The name of a request for rows in the trainer's contract; empty if it is not traced.
 std::string Pserver::TracedName(int trainer, const RowsEvent& asked) const {
-  return trace_.on() ? admission_.terms(trainer).contract().Variable(asked.variable).name : std::string();
+  return !trace_.on()   ? std::string()
+         : ServesKeys() ? machine_->name(asked.param)
+                        : admission_.terms(trainer).contract().Variable(asked.variable).name;
 }
 
 void Pserver::ReplyRows(int trainer, const RowsReply& reply) {
   const RowsEvent& asked = reply.asked;
-  if (reply.newest) notes_.Answered(trainer, {asked.param, 0});
-  queues_->Push(store_->QueueOf(asked.param, 0), SizeOf(store_->GatheredBytes(asked)),
-                [this, trainer, asked, newest = reply.newest, to = At(trainer).caller,
+  const ChunkId at{asked.param, asked.chunk};
+  if (reply.newest) notes_.Answered(trainer, at);
+  queues_->Push(store_->QueueOf(asked.param, asked.chunk), SizeOf(store_->GatheredBytes(asked)),
+                [this, at, trainer, asked, newest = reply.newest, to = At(trainer).caller,
                  sender = SenderOf(trainer), name = TracedName(trainer, asked)] {
                   if (to == nullptr) return;
-                  notes_.Published(trainer, {asked.param, 0}, asked.version, store_->GatheredBytes(asked));
+                  if (const Status fits = store_->CheckShard(asked); !fits.ok())
+                    return Done([&](Actions& next) { machine_->Fail(fits, next); });
+                  notes_.Published(trainer, at, asked.version, store_->GatheredBytes(asked));
                   trace_.RepliesRows(trainer, asked, name, store_->GatheredBytes(asked));
                   protocol::Rows part{.variable = asked.variable,
                                       .request = static_cast<std::uint32_t>(asked.request),
                                       .version = asked.version,
                                       .bytes = {}};
-                  if (newest) part.updates = static_cast<std::uint32_t>(store_->VersionOf(asked.param, 0));
-                  ForEachPart(store_->Gather(asked), options_.part_bytes, [&](Payload bytes) {
+                  if (newest)
+                    part.updates = static_cast<std::uint32_t>(store_->VersionOf(at.param, at.chunk));
+                  Result<Tensor> rows = store_->Gather(asked);
+                  if (!rows.ok()) return Done([&](Actions& next) { machine_->Fail(rows.status(), next); });
+                  if (store_->HasRowPolicy(at.param)) NoteRows(at);
+                  ForEachPart(*std::move(rows), options_.part_bytes, [&](Payload bytes) {
                     part.bytes = std::move(bytes);
                     to->Reply(sender, part);
                     ++part.part;
@@ -358,7 +423,7 @@ protocol::Sender Pserver::SenderOf(int trainer) const {
           .contract = admission_.terms(trainer).hash(),
           .incarnation = admission_.incarnation(trainer),
           .trainer = static_cast<std::uint32_t>(trainer),
-          .durable_version = machine_->durable_version()};
+          .durable_version = machine_->durable_version(trainer)};
 }
 
 // Sends once the lock is free. For credits: one message of a trainer may give credit to all others. They only
@@ -367,7 +432,7 @@ void Pserver::SendLater(int trainer, protocol::Reply reply) {
   const std::shared_ptr<Caller>& to = At(trainer).caller;
   if (to == nullptr) return;
   notes_.Sent(trainer, 0);
-  queues_->Push(store_->queue_count(), ChunkQueues::Size::kSmall,
+  queues_->Push(kQueueOfCredits, ChunkQueues::Size::kSmall,
                 [to, sender = SenderOf(trainer), reply = std::move(reply)] { to->Reply(sender, reply); });
 }
 

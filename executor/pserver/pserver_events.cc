@@ -39,8 +39,10 @@ bool Pserver::IsOfTrainer(const From& from, const protocol::Event& event) {
 void Pserver::On(const From& from, const protocol::Push& push, Actions& actions) {
   const TrainerTerms& terms = admission_.terms(from.trainer);
   std::optional<int> param = terms.ParamOfPush(push.at.variable, from.sender.contract);
+  // Of a key, whose values and gradients are different variables, too.
   const bool initial = !param && push.step == 0;
   if (initial) param = terms.ParamOfInitial(push.at.variable);
+  if (initial && param && store_->IsTable(*param)) param.reset();
   if (!param) {
     Refuse(from.caller,
            InvalidArgument("E-rpc-variable", "trainer ", from.trainer, " pushed variable ", push.at.variable,
@@ -56,7 +58,9 @@ void Pserver::On(const From& from, const protocol::Push& push, Actions& actions)
                   .part = push.part,
                   .bytes = push.bytes,
                   .rows = push.rows,
-                  .initial = initial},
+                  .initial = initial,
+                  .largest = push.largest,
+                  .threshold = push.threshold},
                  actions);
   if (machine_->repeats() > repeats) notes_.Repeated(from.trainer);
 }
@@ -79,7 +83,7 @@ void Pserver::On(const From& from, const protocol::CountStep& count, Actions& ac
 
 void Pserver::On(const From& from, const protocol::Pull& pull, Actions& actions) {
   const std::optional<int> param = admission_.terms(from.trainer).ParamOfPull(pull.at.variable);
-  if (!param) {
+  if (!param || store_->IsTable(*param)) {
     Refuse(from.caller, InvalidArgument("E-rpc-variable", "trainer ", from.trainer, " pulled variable ",
                                         pull.at.variable, ", which is no parameter"));
     return;
@@ -89,21 +93,22 @@ void Pserver::On(const From& from, const protocol::Pull& pull, Actions& actions)
 
 void Pserver::On(const From& from, const protocol::PullRows& pull, Actions& actions) {
   const TrainerTerms& terms = admission_.terms(from.trainer);
-  const std::optional<int> param = terms.ParamOfTable(pull.variable);
+  const std::optional<int> param = terms.ParamOfTable(pull.at.variable);
   if (!param) {
     Refuse(from.caller,
            InvalidArgument("E-rpc-variable", "trainer ", from.trainer, " asked for rows of variable ",
-                           pull.variable, ", which is no table"));
+                           pull.at.variable, ", which is no table"));
     return;
   }
   if (const Status fit = store_->CheckIds(*param, from.trainer, from.row_ids); !fit.ok())
     return Refuse(from.caller, fit);
   machine_->PullRows({.trainer = from.trainer,
                       .param = *param,
+                      .chunk = static_cast<int>(pull.at.chunk),
                       .version = pull.version,
-                      .variable = pull.variable,
+                      .variable = pull.at.variable,
                       .request = pull.request,
-                      .padding = terms.PaddingOf(pull.variable),
+                      .padding = terms.PaddingOf(pull.at.variable),
                       .ids = from.row_ids},
                      actions);
 }
@@ -179,6 +184,7 @@ void Pserver::On(const From& from, const protocol::Sums&, Actions&) {
 void Pserver::On(const From& from, const protocol::Complete&, Actions& actions) {
   At(from.trainer).worked = true;
   machine_->Complete(from.trainer, actions);
+  if (ServesKeys()) EndBarriers();
 }
 
 // The trainer has failed, and sends the reason before it leaves.

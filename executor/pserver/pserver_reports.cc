@@ -129,16 +129,16 @@ std::string Pserver::Waits(Nanoseconds now) const {
   if (!told.empty()) return told;
   if (const std::string servers = LackingSums(); !servers.empty())
     return StrCat("step ", machine_->sums().over(), " lacks the sums of ", servers);
+  if (std::string barrier = LackingBarrier(); !barrier.empty()) return barrier;
   const std::optional<ChunkId> at = FirstNotWhole();
   if (!at) return "";
-  return StrCat("step ", machine_->version(at->param, at->chunk), " of ",
-                facts_.params[static_cast<std::size_t>(at->param)].param.name, " lacks ",
-                Lacking(at->param, at->chunk));
+  return StrCat("step ", machine_->version(at->param, at->chunk), " of ", machine_->name(at->param),
+                " lacks ", Lacking(at->param, at->chunk));
 }
 
 // The first chunk whose next update lacks the gradients of some trainers but not of all.
 std::optional<ChunkId> Pserver::FirstNotWhole() const {
-  for (int param = 0; param < static_cast<int>(facts_.params.size()); ++param) {
+  for (int param = 0; param < machine_->param_count(); ++param) {
     for (int chunk = 0; chunk < static_cast<int>(store_->chunk_count(param)); ++chunk) {
       const std::size_t lacking = machine_->Lacks(param, chunk).size();
       if (lacking > 0 && lacking < trainers_.size()) return ChunkId{param, chunk};

@@ -139,7 +139,10 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
   const TrainerTerms& terms = admission_.terms(trainer);
   for (const int param : terms.params_of_variables()) {
     body.chunk_rows.push_back(static_cast<std::uint64_t>(store_->chunk_rows(param)));
+    body.shards.push_back(store_->IsTable(param) ? static_cast<std::uint32_t>(store_->chunk_count(param))
+                                                 : 1U);
   }
+  if (std::ranges::all_of(body.shards, [](std::uint32_t shards) { return shards == 1; })) body.shards.clear();
   Actions credit;
   for (std::uint32_t variable = 0; variable < body.chunk_rows.size(); ++variable) {
     const std::optional<int> param = terms.ParamOfGrad(variable);
@@ -151,13 +154,13 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
   }
   if (Recovers()) {
     body.incarnation = 1 + options_.checkpoints.restarts;
-    body.version = checkpoints_->restored_step() - checkpoints_->first_step();
+    body.version = StartOf(trainer);
   }
   protocol::Sender to = SenderOf(trainer);
   to.contract = contract;
   At(trainer).caller->Reply(
-      to, protocol::Welcome{.steps_ended = machine_->continues_at(trainer),
-                            .first_step = checkpoints_ == nullptr ? 0 : checkpoints_->first_step(),
+      to, protocol::Welcome{.steps_ended = ServesKeys() ? 0 : machine_->continues_at(trainer),
+                            .first_step = checkpoints_ == nullptr ? 0 : checkpoints_->first_step_of(trainer),
                             .body = std::move(body)});
   Execute(std::move(credit));
 }
@@ -271,6 +274,7 @@ void Pserver::Lose(int id, const std::string& how, const Status& why, Actions& a
   options_.report(StrCat(why.message(), waits ? "; the job waits for a new process of this trainer"
                                               : "; the others go on without this trainer"));
   machine_->Lose(id, actions);
+  if (ServesKeys()) EndBarriers();
 }
 
 void Pserver::React(int trainer, const Status& why, Actions& actions) {

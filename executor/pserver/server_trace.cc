@@ -21,6 +21,14 @@ ServerTrace::ServerTrace(trace::Tracer* tracer, const roles::PserverFacts& facts
   }
 }
 
+void ServerTrace::AddKey(const std::string& name) {
+  if (tracer_ == nullptr) return;
+  Param& param = params_.emplace_back();
+  param.name = tracer_->Intern(name);
+  param.hash = Fnv1a64(name);
+  param.pushed.assign(trainers_.size(), Fnv1a64(name));
+}
+
 void ServerTrace::Merged(const MergeAction& merge, std::uint64_t bytes, Nanoseconds begin) const {
   if (tracer_ == nullptr) return;
   const Param& param = At(merge.param);

@@ -16,6 +16,7 @@
 #include "executor/observe/trace/flow.h"
 #include "executor/observe/trace/tracer.h"
 #include "executor/pserver/machine/actions.h"
+#include "executor/pserver/memory/growing_list.h"
 #include "framework/roles/pserver_facts.h"
 
 namespace penstock::pserver {
@@ -24,6 +25,9 @@ class ServerTrace {
  public:
   ServerTrace() = default;
   ServerTrace(trace::Tracer* tracer, const roles::PserverFacts& facts);
+
+  // A key has been added while the job runs.
+  void AddKey(const std::string& name);
 
   bool on() const { return tracer_ != nullptr; }
   Nanoseconds Now() const { return tracer_ == nullptr ? Nanoseconds{0} : tracer_->Now(); }
@@ -52,7 +56,7 @@ class ServerTrace {
 
   trace::Tracer* tracer_ = nullptr;
   trace::NameId lr_block_ = 0;
-  std::vector<Param> params_;
+  GrowingList<Param> params_;
   std::vector<Trainer> trainers_;
 };
 

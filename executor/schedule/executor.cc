@@ -15,11 +15,13 @@
 #include "executor/graph/first_place.h"
 #include "executor/plan/plan.h"
 #include "executor/schedule/frame_pool.h"
+#include "executor/schedule/look_ahead.h"
 #include "executor/schedule/nan_check.h"
 #include "executor/schedule/peeked.h"
 #include "executor/schedule/plan_cache.h"
 #include "executor/schedule/running.h"
 #include "executor/schedule/sequential.h"
+#include "framework/base/environment.h"
 #include "framework/roles/views.h"
 #include "framework/runtime/collective_rings.h"
 #include "framework/runtime/compute_pool.h"
@@ -39,6 +41,7 @@ struct Executor::Entry {
         checks_results(checked),
         may_wait(std::any_of(block->instructions.begin(), block->instructions.end(), OpMayWait)),
         lands(std::any_of(block->instructions.begin(), block->instructions.end(), OpLands)),
+        ahead(*block),
         every_fetch(block->fetches.size()),
         plans(kept_max) {
     std::iota(every_fetch.begin(), every_fetch.end(), 0);
@@ -51,6 +54,7 @@ struct Executor::Entry {
   const bool checks_results;
   const bool may_wait;
   const bool lands;  // an op takes parameters from the trainer's communicator
+  exec::LookAhead ahead;
   // The fetches as the caller gave them; if it gave none, the block's fetches come from the program.
   std::vector<std::string> fetches_asked;
   std::vector<int> every_fetch;    // positions of the fetches
@@ -84,6 +88,11 @@ struct BlockKeyHash {
                                     static_cast<std::uint64_t>(key.block));
   }
 };
+
+bool LooksAheadBySetting() {
+  const Result<std::string> setting = env::Choice("PENSTOCK_LOOKUPS_AHEAD");
+  return !setting.ok() || *setting != "off";
+}
 
 bool SameFeeds(const Entry& entry, std::span<const Feed> feeds) {
   const std::vector<std::string>& names = entry.block->feed_names;
@@ -305,9 +314,17 @@ struct Executor::Impl {
     if (status.ok() && out != nullptr)
       status = Collect(*frame, first ? entry.every_fetch : entry.fetches_later, *out);
     frame->EndRun();
+    // The next lookup would report an error.
+    if (status.ok() && MayLookAhead(entry)) static_cast<void>(entry.ahead.AskReaders(*services.rpc, scope));
     // After a failed run the frame's state is unknown: drops it, and the next run makes a new one.
     if (status.ok()) lane.PoolOf(entry).Give(std::move(frame));
     return status;
+  }
+
+  // Of several places, each takes its turn at a reader.
+  bool MayLookAhead(const Entry& entry) const {
+    RpcClient* const rpc = first().services.rpc;
+    return looks_ahead && !entry.ahead.empty() && lanes.size() == 1 && rpc != nullptr && rpc->LooksAhead();
   }
 
   static Status Collect(const Frame& frame, std::span<const int> fetched, std::vector<Variable>& out) {
@@ -351,6 +368,7 @@ struct Executor::Impl {
   const OpRegistry& ops;
   const ExecutorOptions options;
   const PlanOptions passes;
+  const bool looks_ahead = LooksAheadBySetting();
   std::vector<std::unique_ptr<Lane>> lanes;  // by place; one if there is no other place
   CancellationSource cancel;
   std::atomic<int> running{0};
@@ -411,6 +429,17 @@ Result<std::vector<Variable>> Executor::RunAt(int place, const Compiled& compile
   std::vector<Variable> out;
   PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(lane, *compiled, scope, feeds, run.cancellation(), &out));
   return out;
+}
+
+void Executor::LookAhead(const Program& program, std::span<const Feed> next,
+                         std::span<const std::string> fetches) {
+  const EntryRef entry = impl_->FindMain(program, next, fetches);
+  if (entry == nullptr || !impl_->MayLookAhead(*entry)) return;
+  const auto fed = [&](const std::string& name) {
+    const auto found = std::ranges::find(next, name, &Feed::name);
+    return found == next.end() ? nullptr : &found->tensor;
+  };
+  static_cast<void>(entry->ahead.Ask(*impl_->first().services.rpc, fed));
 }
 
 void Executor::ReplaceRings(const std::vector<CollectiveRings*>& places) {

@@ -119,6 +119,10 @@ class Executor : public BlockRunner {
   Result<std::vector<Variable>> RunAt(int place, const Compiled& compiled, Scope& scope,
                                       std::span<const Feed> feeds,
                                       const std::function<bool()>& interrupted = {});
+  // Asks the parameter servers for the rows that a run with these feeds will look up, if the program has been
+  // run with such feeds and fetches: call it after a run, with the feeds of the next. Changes no result.
+  void LookAhead(const Program& program, std::span<const Feed> next, std::span<const std::string> fetches);
+
   // Gives each place other rings, for instance after an error has ended the rings. Frames are made anew;
   // compiled blocks and plans stay. No run may be in progress.
   void ReplaceRings(const std::vector<CollectiveRings*>& places);

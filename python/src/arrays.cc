@@ -59,30 +59,7 @@ StatusError NoTensor(std::string_view of) {
 }
 
 DType TypeOf(const BufferView& view) {
-  switch (view.element()) {
-    case '?':
-      return DType::kBool;
-    case 'b':
-      return DType::kInt8;
-    case 'B':
-      return DType::kUInt8;
-    case 'h':
-      return DType::kInt16;
-    case 'e':
-      return DType::kFp16;
-    case 'f':
-      return DType::kFp32;
-    case 'd':
-      return DType::kFp64;
-    case 'i':
-    case 'l':
-    case 'q':
-      if ((*view).itemsize == 4) return DType::kInt32;
-      if ((*view).itemsize == 8) return DType::kInt64;
-      break;
-    default:
-      break;
-  }
+  if (const std::optional<DType> type = view.dtype()) return *type;
   throw NoTensor(StrCat("element format ", Quote((*view).format == nullptr ? "B" : (*view).format)));
 }
 

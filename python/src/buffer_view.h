@@ -3,6 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <optional>
 #include <string_view>
 
 #include "framework/tensor/dtype.h"
@@ -30,7 +31,9 @@ class BufferView {
     if (PyObject_GetBuffer(source.ptr(), &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
       ThrowWithoutBuffer(source);
   }
+  // After Python has ended, its memory stays as it is.
   ~BufferView() {
+    if (Py_IsInitialized() == 0) return;
     const PyGILState_STATE gil = PyGILState_Ensure();  // pybind11's own may throw, a destructor may not
     PyBuffer_Release(&view_);
     PyGILState_Release(gil);
@@ -60,6 +63,33 @@ class BufferView {
     const bool native =
         format.size() == 1 || (format.size() == 2 && std::string_view("@=<").find(format[0]) != format.npos);
     return native ? format.back() : '\0';
+  }
+  // Of the elements; nullopt if tensors have no such type.
+  std::optional<DType> dtype() const {
+    switch (element()) {
+      case '?':
+        return DType::kBool;
+      case 'b':
+        return DType::kInt8;
+      case 'B':
+        return DType::kUInt8;
+      case 'h':
+        return DType::kInt16;
+      case 'e':
+        return DType::kFp16;
+      case 'f':
+        return DType::kFp32;
+      case 'd':
+        return DType::kFp64;
+      case 'i':
+      case 'l':
+      case 'q':
+        if (view_.itemsize == 4) return DType::kInt32;
+        if (view_.itemsize == 8) return DType::kInt64;
+        return std::nullopt;
+      default:
+        return std::nullopt;
+    }
   }
 
  private:

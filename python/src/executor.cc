@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "executor/client/initial_values.h"
+#include "executor/client/movable.h"
 #include "executor/client/shared_client.h"
 #include "executor/communicator/communicator.h"
 #include "executor/process/diagnosis.h"
@@ -52,9 +53,11 @@ namespace py = pybind11;
 // The client of the parameter servers, the communicator and the rings of this process. A process is one
 // trainer and has one of each, however many executors it creates.
 struct ProcessClient {
-  explicit ProcessClient(std::unique_ptr<RpcClient> made) : shared(std::move(made)) {
+  explicit ProcessClient(std::unique_ptr<RpcClient> made)
+      : movable(dynamic_cast<client::Movable*>(made.get())), shared(std::move(made)) {
     shared.set_communicator(&communicator);
   }
+  client::Movable* const movable;  // the client; null on Fluid's wire
   client::SharedClient shared;
   const std::unique_ptr<RpcClient> of_communicator = shared.NewHelper();
   communicator::Communicator communicator{*of_communicator};
@@ -223,6 +226,17 @@ class PyExecutor {
     }
     NoteReaction(result->status());
     return HandlesOf(Take(*std::move(result)));
+  }
+
+  // Asks for the rows that the next run looks up, if the queue has its batch already. Does not wait.
+  void LookAhead(const ProgramBox& box, const std::vector<std::string>& names, const BatchQueue& next,
+                 const std::vector<std::string>& fetches) {
+    const std::optional<Batch> batch = next.TryPeek();
+    if (closed_ || ended || !batch || batch->size() != names.size()) return;
+    std::vector<exec::Feed> feeds;
+    for (std::size_t i = 0; i < names.size(); ++i) feeds.push_back({names[i], (*batch)[i]});
+    const GilReleased others;
+    executor_.LookAhead(box.program, feeds, fetches);
   }
 
   // kInvalidArgument E-server-programs: there is no program, or they are of different pservers or jobs.
@@ -421,6 +435,40 @@ std::uint64_t FirstStep() {
   return Take(std::move(step));
 }
 
+client::Movable& MovableClient() {
+  if (ended || client_made_by != getpid() || ClientSlot()->movable == nullptr) {
+    throw StatusError(FailedPrecondition(
+        "E-scale-program", "this process has no parameter servers that can be replaced by others"));
+  }
+  return *ClientSlot()->movable;
+}
+
+// Client::Movable. The values on their way are in the scope afterwards.
+std::uint64_t StepHere() {
+  client::Movable& client = MovableClient();
+  Status status;
+  RunInterruptibly([&] { status = ClientSlot()->of_communicator->CompleteLeft(); },
+                   [&] { ClientSlot()->of_communicator->Cancel(); });
+  Check(std::move(status));
+  return client.step_here();
+}
+
+void MovePservers() {
+  client::Movable& client = MovableClient();
+  Status status;
+  RunInterruptibly([&] { status = client.Move(); }, [&] { ClientSlot()->of_communicator->Cancel(); });
+  Check(std::move(status));
+}
+
+// Connects with a program's servers without running it: after they were replaced by others, its part of the
+// contract is theirs, too.
+void AttachPservers(const ProgramBox& box) {
+  Status status;
+  RunInterruptibly([&] { status = ClientSlot()->of_communicator->Attach(box.program); },
+                   [&] { ClientSlot()->of_communicator->Cancel(); });
+  Check(std::move(status));
+}
+
 // The program that shows on which servers a program's parameters are.
 std::shared_ptr<ProgramBox> WiringOf(const ProgramBox& box) {
   if (client_made_by != getpid()) return std::make_shared<ProgramBox>(box);
@@ -466,6 +514,8 @@ void BindExecutor(py::module_& m) {
       .def(py::init<const std::string&, double>(), py::arg("wire") = "", py::arg("start_s") = 0.0)
       .def("run", &PyExecutor::Run, py::arg("program"), py::arg("scope"), py::arg("feeds"),
            py::arg("fetches"))
+      .def("look_ahead", &PyExecutor::LookAhead, py::arg("program"), py::arg("names"), py::arg("next"),
+           py::arg("fetches"))
       .def("serve", &PyExecutor::Serve)
       .def("end_step", &PyExecutor::EndStep)
       .def("require_open", &PyExecutor::RequireOpen)
@@ -491,6 +541,9 @@ void BindExecutor(py::module_& m) {
   m.def("flush_communicator", &FlushCommunicator);
   m.def("rpc_is_open", &RpcIsOpen);
   m.def("first_step", &FirstStep);
+  m.def("step_here", &StepHere);
+  m.def("move_pservers", &MovePservers);
+  m.def("attach_pservers", &AttachPservers);
   m.def("wiring_of", &WiringOf);
   m.def("end_rpc", &EndRpc, py::arg("thread_failed"));
   m.def("end_child_rpc", &EndChildRpc, py::arg("why"));

@@ -16,6 +16,9 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindEnvironment(m);
   penstock::python::BindExecutor(m);
   penstock::python::BindHostFunctions(m);
+  penstock::python::BindKeyStore(m);
+  penstock::python::BindKvLocal(m);
+  penstock::python::BindKvTable(m);
   penstock::python::BindMemory(m);
   penstock::python::BindPlaces(m);
   penstock::python::BindProfiler(m);

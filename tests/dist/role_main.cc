@@ -56,6 +56,7 @@ DEFINE_uint64(descriptors, 0, "how many it may have; 0: as many as whoever start
 DEFINE_int32(headroom_mb, -1, "address space that a server may take from its start on; -1: any");
 DEFINE_int32(ready_headroom_mb, -1, "the same once it is ready");
 DEFINE_int32(step_delay_ms, 0, "a trainer waits so long before each step");
+DEFINE_int32(table_shards, 0, "of a pserver: how many each table has that can have several; 0: by its size");
 DEFINE_uint64(early_bytes, 0, "of a pserver, as PserverOptions says; 0: as many as it takes by itself");
 DEFINE_int32(reconnect_ms, 60000, "how long a peer whose connection has broken is waited for");
 DEFINE_string(transport, gflags::StringFromEnv("PENSTOCK_TRANSPORT", ""), "auto or tcp");
@@ -266,6 +267,7 @@ Result<Wires> MakeWires(const OpRegistry& ops, BlockRunner& runner) {
           {.job = FLAGS_job,
            .token = FLAGS_token,
            .chunk_limit = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
+           .table_shards = FLAGS_table_shards == 0 ? std::nullopt : std::optional(FLAGS_table_shards),
            .early_bytes = FLAGS_early_bytes == 0 ? std::nullopt : std::optional(FLAGS_early_bytes),
            .carrier = FLAGS_transport,
            .wire = FLAGS_wire,
@@ -299,6 +301,7 @@ Result<Wires> MakeLossyWires(const OpRegistry& ops, BlockRunner& runner) {
   loop.pserver.job = FLAGS_job;
   loop.pserver.report = Report;
   if (FLAGS_chunk_bytes != 0) loop.pserver.chunk_limit = FLAGS_chunk_bytes;
+  if (FLAGS_table_shards != 0) loop.pserver.table_shards.exactly = FLAGS_table_shards;
   if (FLAGS_early_bytes != 0) loop.pserver.early_bytes = FLAGS_early_bytes;
   Wires wires;
   wires.client = std::make_unique<client::TrainerClient>(lossy(), std::move(client));

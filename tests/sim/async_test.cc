@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 
+#include "tests/sim/async_recorder.h"
 #include "tests/sim/references/delay.h"
 #include "tests/sim/seeds.h"
 #include "tests/sim/simulation.h"
@@ -49,63 +49,10 @@ ToyJob DelayJob(std::uint64_t seed) {
   return job;
 }
 
-// The servers' updates, recorded from their blocks.
-class Recorder {
- public:
-  struct Chunk {
-    Dim begin = 0, end = 0;
-    std::vector<AsyncUpdate> updates;
-  };
-
-  explicit Recorder(Simulation& sim) : sim_(sim) {
-    sim.runner().before = [this](const Program& program, int block, Scope& scope) {
-      const Op& last = *program.block(block).ops().back().op;
-      if (!last.HasInputSlot("Param")) {
-        ++rate_runs_;
-        return;
-      }
-      const std::string& name = last.InputName("Param");
-      const auto is = [&](const ToyParam& param) { return param.name == name; };
-      const auto& params = sim_.job().params;
-      NoteUpdate(*std::find_if(params.begin(), params.end(), is), scope);
-    };
-  }
-  int rate_runs() const { return rate_runs_; }
-  const std::map<Dim, Chunk>& chunks(const std::string& param) { return chunks_[param]; }
-
- private:
-  void NoteUpdate(const ToyParam& param, Scope& scope) {
-    const Tensor& value = scope.Find(param.name)->As<Tensor>();
-    const Tensor& whole = sim_.server(param.server).scope.Find(param.name)->As<Tensor>();
-    const Dim width = param.shape.rank() > 1 ? param.shape.RowWidth() : 1;
-    const Dim begin = (value.Data<float>() - whole.Data<float>()) / width;
-    Chunk& chunk = chunks_[param.name][begin];
-    chunk.begin = begin;
-    chunk.end = begin + value.shape()[0];
-    AsyncUpdate& update = chunk.updates.emplace_back();
-    update.rate = scope.Find("rate")->As<Tensor>().Span<float>()[0];
-    const auto* rows = scope.Find(sim_.job().GradName(param, 0)) == nullptr
-                           ? nullptr
-                           : scope.Find(sim_.job().GradName(param, 0))->If<SelectedRows>();
-    if (rows != nullptr) update.rows = rows->rows;
-    const Tensor& gradient = rows != nullptr ? rows->value : scope.Find(param.name + "@GRAD")->As<Tensor>();
-    update.gradient.assign(gradient.Span<float>().begin(), gradient.Span<float>().end());
-  }
-
-  Simulation& sim_;
-  int rate_runs_ = 0;
-  std::map<std::string, std::map<Dim, Chunk>> chunks_;  // by first row
-};
-
-bool Same(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
-}
-
 // Checks one chunk of a parameter: its versions, and the versions that each trainer read.
 class ChunkCheck {
  public:
-  ChunkCheck(Simulation& sim, const ToyParam& param, const Recorder::Chunk& chunk)
+  ChunkCheck(Simulation& sim, const ToyParam& param, const AsyncRecorder::Chunk& chunk)
       : sim_(sim), param_(param), chunk_(chunk) {}
 
   void Run() {
@@ -189,7 +136,7 @@ class ChunkCheck {
 
   Simulation& sim_;
   const ToyParam& param_;
-  const Recorder::Chunk& chunk_;
+  const AsyncRecorder::Chunk& chunk_;
   std::vector<std::vector<std::size_t>> after_;     // by trainer and step: the version with its gradient
   std::vector<std::pair<int, std::size_t>> reads_;  // by update: trainer and step of its gradient
   std::vector<std::vector<float>> versions_;
@@ -198,7 +145,7 @@ class ChunkCheck {
 void RunSeed(std::uint64_t seed, const ToyJob& of_seed) {
   SCOPED_TRACE(StrCat("seed ", seed, ": run it alone with PENSTOCK_SIM_SEED=", seed));
   Simulation sim(of_seed, kSteps, seed, FaultsOf(seed));
-  Recorder recorder(sim);
+  AsyncRecorder recorder(sim);
   ASSERT_TRUE(sim.Run()) << "the job did not end: " << sim.Waiting();
   const ToyJob& job = sim.job();
   for (int t = 0; t < job.trainers; ++t)

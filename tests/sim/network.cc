@@ -1,16 +1,24 @@
 #include "tests/sim/network.h"
 
+#include <algorithm>
+
 namespace penstock::test {
 
 // One end of a connection; the two ends know each other.
 class Network::Link : public Connection, public std::enable_shared_from_this<Link> {
  public:
-  Link(Network& net, std::string address) : net_(net), address_(std::move(address)) {}
+  // `address`: where the listener is. `owner`, `peer`: the processes at this end and at the other one.
+  Link(Network& net, std::string address, std::string owner, std::string peer)
+      : net_(net), address_(std::move(address)), owner_(std::move(owner)), peer_(std::move(peer)) {}
 
   void Send(Message message) override {
     if (closed_ || (closing_ && net_.faults_.breaks > 0)) return;
     if (handler_ != nullptr && other_.lock() == nullptr) {
       waiting_.push_back(std::move(message));
+      return;
+    }
+    if (net_.CutFor(owner_, peer_) > Nanoseconds(0)) {
+      ++net_.cut_off_;
       return;
     }
     if (net_.faults_.breaks > 0 && net_.Uniform() < net_.faults_.breaks) return Break();
@@ -35,13 +43,14 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   void Dial() {
     if (closed_) return;
     const auto listener = net_.listeners_.find(address_);
-    const bool reachable = net_.unreachable_until_[address_] <= net_.clock_.Now();
+    const bool cut = std::max(net_.CutFor(owner_, peer_), net_.CutFor(peer_, owner_)) > Nanoseconds(0);
+    const bool reachable = !cut && net_.unreachable_until_[address_] <= net_.clock_.Now();
     refused_ = reachable && listener == net_.listeners_.end();
     if (!reachable || refused_) {
       net_.After(std::chrono::milliseconds(50), [self = shared_from_this()] { self->Dial(); });
       return;
     }
-    auto far = std::make_shared<Link>(net_, address_);
+    auto far = std::make_shared<Link>(net_, address_, peer_, owner_);
     far->handler_ = listener->second;
     far->other_ = shared_from_this();
     far_ = far;
@@ -53,7 +62,7 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   const std::string& address() const { return address_; }
   void LoseOther() {
     if (far_ != nullptr) far_->closed_ = true;
-    net_.After(Nanoseconds(0), [self = shared_from_this()] {
+    net_.After(net_.CutFor(peer_, owner_), [self = shared_from_this()] {
       self->Closed(Unavailable("E-rpc-stream", "its connection broke"));
     });
   }
@@ -79,7 +88,8 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
     closing_ = true;
     net_.After(grace, [self = shared_from_this(), why] { self->Closed(why); });
     if (auto other = other_.lock()) {
-      net_.After(grace, [other, why] { other->Closed(why); });
+      const Nanoseconds cut = net_.CutFor(owner_, peer_);
+      net_.After(std::max(grace, cut), [other, why] { other->Closed(why); });
     }
   }
   void Closed(const Status& why) {
@@ -89,7 +99,7 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   }
 
   Network& net_;
-  const std::string address_;
+  const std::string address_, owner_, peer_;
   ConnectionHandler* handler_ = nullptr;
   std::weak_ptr<Link> other_;
   std::shared_ptr<Link> far_;  // the dialling end keeps both alive
@@ -118,11 +128,25 @@ Result<std::unique_ptr<Listener>> Network::SimTransport::Listen(const std::strin
 
 std::shared_ptr<Connection> Network::SimTransport::Connect(const std::string& address,
                                                            ConnectionHandler& handler) {
-  auto link = std::make_shared<Link>(net_, address);
+  auto link = std::make_shared<Link>(net_, address, process_, address);
   link->set_handler(handler);
   net_.dialled_.push_back(link);
   net_.After(net_.Delay(), [link] { link->Dial(); });
   return link;
+}
+
+Transport& Network::TransportOf(const std::string& process) {
+  return transports_.try_emplace(process, *this, process).first->second;
+}
+
+void Network::Cut(const std::string& from, const std::string& to, Nanoseconds duration) {
+  Nanoseconds& until = cut_until_[{from, to}];
+  until = std::max(until, clock_.Now() + duration);
+}
+
+Nanoseconds Network::CutFor(const std::string& from, const std::string& to) const {
+  const auto cut = cut_until_.find({from, to});
+  return cut == cut_until_.end() ? Nanoseconds(0) : std::max(Nanoseconds(0), cut->second - clock_.Now());
 }
 
 void Network::Kill(const std::string& address) {

@@ -2,7 +2,8 @@
 // or reordered, as decided by one seed.
 //
 //   Network net(seed, {.lost = 0.05});
-//   ... net.transport() for servers and trainers ...
+//   ... net.transport() for servers and trainers; net.TransportOf("trainer 1") for Cut ...
+//   net.Cut("trainer 1", "ps0:1", std::chrono::seconds(2));
 //   net.RunUntil([&] { return done; }, std::chrono::hours(1));
 #pragma once
 
@@ -40,9 +41,11 @@ inline constexpr Nanoseconds ReconnectDeadlineOn(const Faults& faults) {
 
 class Network {
  public:
-  Network(std::uint64_t seed, Faults faults) : random_(seed), faults_(faults), transport_(*this) {}
+  Network(std::uint64_t seed, Faults faults) : random_(seed), faults_(faults) {}
 
-  Transport& transport() { return transport_; }
+  Transport& transport() { return TransportOf({}); }
+  // The transport of one process, for Cut. A server has the name of its address.
+  Transport& TransportOf(const std::string& process);
   Clock& clock() { return clock_; }
   void After(Nanoseconds delay, std::function<void()> what);
   // Advances the clock from event to event until `done`. Returns false if the limit passes first or no event
@@ -51,6 +54,9 @@ class Network {
   // Kills the process that listens at the address: its callers see a broken connection, and no message
   // reaches it any more.
   void Kill(const std::string& address);
+  // A partition: for this time, no message of one process arrives at another, and neither can connect to the
+  // other. Messages in the other direction arrive. The end of a connection, too, is noticed only afterwards.
+  void Cut(const std::string& from, const std::string& to, Nanoseconds duration);
   // Called inside an event that takes time: runs the events that happen until it ends. Calls may be nested
   // once; a deeper call does nothing.
   void RunMeanwhile();
@@ -60,33 +66,39 @@ class Network {
   }
   std::mt19937_64& random() { return random_; }
   std::uint64_t messages() const { return messages_; }
-  std::uint64_t breaks() const { return breaks_; }  // connections that have broken
+  std::uint64_t breaks() const { return breaks_; }    // connections that have broken
+  std::uint64_t cut_off() const { return cut_off_; }  // messages lost in partitions
   Nanoseconds reconnect_deadline() const { return ReconnectDeadlineOn(faults_); }
 
  private:
   class Link;
   class SimTransport : public Transport {
    public:
-    explicit SimTransport(Network& net) : net_(net) {}
+    SimTransport(Network& net, std::string process) : net_(net), process_(std::move(process)) {}
     Result<std::unique_ptr<Listener>> Listen(const std::string& address, ConnectionHandler& handler) override;
     std::shared_ptr<Connection> Connect(const std::string& address, ConnectionHandler& handler) override;
 
    private:
     Network& net_;
+    const std::string process_;
   };
   class SimListener;
+  // How long messages from one process to another are still lost.
+  Nanoseconds CutFor(const std::string& from, const std::string& to) const;
 
   std::mt19937_64 random_;
   const Faults faults_;
   FakeClock clock_;
-  SimTransport transport_;
+  std::map<std::string, SimTransport> transports_;  // by process
   std::map<std::pair<Nanoseconds, std::uint64_t>, std::function<void()>>
       events_;  // by time, then order of creation
   std::uint64_t made_ = 0;
   std::uint64_t messages_ = 0;
   std::uint64_t breaks_ = 0;
-  std::map<std::string, Nanoseconds> unreachable_until_;  // by address
-  int meanwhiles_ = 0;                                    // active calls of RunMeanwhile
+  std::uint64_t cut_off_ = 0;
+  std::map<std::string, Nanoseconds> unreachable_until_;                  // by address
+  std::map<std::pair<std::string, std::string>, Nanoseconds> cut_until_;  // from a process to another
+  int meanwhiles_ = 0;                                                    // active calls of RunMeanwhile
   std::map<std::string, ConnectionHandler*> listeners_;
   std::vector<std::weak_ptr<Link>> dialled_;
 };

@@ -29,30 +29,39 @@ struct RoleJob::Server {
 struct RoleJob::Role {
   Role(const OpRegistry& ops, RolePrograms given, Network& net)
       : programs(std::move(given)),
-        client(net.transport(), SimClient::OptionsOf(net), turn),
+        client(net.transport(), Observed(SimClient::OptionsOf(net), observer), turn),
         executor(ops, {.threads = 1, .rpc = &client}) {}
 
-  Status Train(const std::vector<std::string>& fetches) {
+  Status Train(const std::vector<std::string>& fetches, bool looks_ahead) {
     PENSTOCK_RETURN_IF_ERROR(executor.Run(programs.startup, trainer.scope, {}, {}).status());
-    for (const std::vector<exec::Feed>& feeds : trainer.feeds) {
+    for (std::size_t step = 0; step < trainer.feeds.size(); ++step) {
       PENSTOCK_ASSIGN_OR_RETURN(std::vector<Variable> fetched,
-                                executor.Run(programs.main, trainer.scope, feeds, fetches));
+                                executor.Run(programs.main, trainer.scope, trainer.feeds[step], fetches));
       trainer.fetched.push_back(std::move(fetched));
+      if (looks_ahead && step + 1 < trainer.feeds.size())
+        executor.LookAhead(programs.main, trainer.feeds[step + 1], fetches);
     }
     if (trainer.last) PENSTOCK_RETURN_IF_ERROR(executor.Run(*trainer.last, trainer.scope, {}, {}).status());
     return client.Complete();
   }
-  void Start(const std::vector<std::string>& fetches) {
-    thread = std::thread([this, &fetches] {
+  void Start(const std::vector<std::string>& fetches, bool looks_ahead) {
+    thread = std::thread([this, &fetches, looks_ahead] {
       turn.Take();
-      trainer.status = Train(fetches);
+      trainer.status = Train(fetches, looks_ahead);
       if (!trainer.status.ok()) client.Abandon(trainer.status);  // tells the servers
       ended = true;
       turn.Return();
     });
   }
 
+  static client::SessionOptions Observed(client::SessionOptions options, observe::Observer& observer) {
+    options.observer = &observer;
+    return options;
+  }
+
   const RolePrograms programs;
+  observe::Recorder recorder{observe::FlightMemory::Own()};
+  observe::Observer observer{recorder};
   Turn turn;
   SimClient client;
   exec::Executor executor;
@@ -74,6 +83,9 @@ RoleJob::RoleJob(const OpRegistry& ops, std::vector<RolePrograms> trainers,
 RoleJob::~RoleJob() = default;
 
 RoleJob::Trainer& RoleJob::trainer(int id) { return roles_[static_cast<std::size_t>(id)]->trainer; }
+observe::AheadCounts RoleJob::ahead_of(int id) const {
+  return roles_[static_cast<std::size_t>(id)]->observer.Now().ahead;
+}
 Scope& RoleJob::pserver_scope(int pserver) { return servers_[static_cast<std::size_t>(pserver)]->scope; }
 
 Status RoleJob::StartServers() {
@@ -88,6 +100,7 @@ Status RoleJob::Serve(Server& server) {
   pserver::PserverOptions options;
   options.job = "sim";
   options.chunk_limit = chunk_bytes_;
+  options.table_shards.exactly = table_shards_;
   options.checkpoint_folder = checkpoint_folder_;
   options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
   options.report = [](const std::string&) {};
@@ -142,7 +155,7 @@ Status RoleJob::Run() {
   if (!started_) PENSTOCK_RETURN_IF_ERROR(StartServers());
   for (const auto& server : servers_) PENSTOCK_RETURN_IF_ERROR(Serve(*server));
   for (const auto& role : roles_) {
-    role->Start(fetches);
+    role->Start(fetches, looks_ahead_);
     net_.After(net_.Delay() * 10, [this, &role = *role] {
       role.here = true;
       Tick(role);

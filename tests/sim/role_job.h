@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/observe/observer.h"
 #include "executor/pserver/pserver.h"
 #include "executor/pserver/service/native_service.h"
 #include "executor/schedule/executor.h"
@@ -45,6 +46,11 @@ class RoleJob {
   Scope& pserver_scope(int pserver);  // in the order given
   // The chunk size of every server. Call it before Run.
   void set_chunk_bytes(std::size_t bytes) { chunk_bytes_ = bytes; }
+  // The shards of every table that can have several, on every server. Call it before Run.
+  void set_table_shards(int shards) { table_shards_ = shards; }
+  // Trainers tell their client the feeds of the next step after each step (Executor::LookAhead).
+  void set_looks_ahead(bool looks_ahead) { looks_ahead_ = looks_ahead; }
+  observe::AheadCounts ahead_of(int trainer) const;
   void set_checkpoint_folder(std::string folder) { checkpoint_folder_ = std::move(folder); }
 
   // Runs the servers' startup programs. Afterwards tests may set values in their scopes.
@@ -65,6 +71,8 @@ class RoleJob {
 
   Network net_;
   std::optional<std::size_t> chunk_bytes_;  // nullopt: from the programs
+  std::optional<int> table_shards_;
+  bool looks_ahead_ = false;
   std::string checkpoint_folder_ = ".";
   bool started_ = false;
   std::vector<std::unique_ptr<Server>> servers_;

@@ -50,7 +50,6 @@ class SimClient : public client::SessionClient {
   bool LeavesPulls() const override { return true; }
   bool MayGoOn() const { return answer_ == nullptr || (*answer_)() || !session_.status().ok(); }
 
- private:
   Status Wait(const std::function<bool()>& answer) override {
     answer_ = &answer;
     while (!MayGoOn()) {
@@ -61,6 +60,7 @@ class SimClient : public client::SessionClient {
     return session_.status();
   }
 
+ private:
   client::Session session_;
   Turn& turn_;
   const std::function<bool()>* answer_ = nullptr;  // the condition for which it waits

@@ -52,7 +52,7 @@ class Trainer {
         steps_(steps),
         net_(net),
         waits_for_pushes_(job.async || options.joins != client::Joins::kAtZero),
-        session_(net.transport(), std::move(options)) {}
+        session_(net.TransportOf(StrCat("trainer ", id)), std::move(options)) {}
 
   Status Start() {
     const Program startup = job_.TrainerStartup(id_);
@@ -85,7 +85,7 @@ class Trainer {
       seen[job_.params[i].name].assign(values.begin(), values.end());
     }
     const std::uint64_t step = session_.step();
-    if (step == static_cast<std::uint64_t>(steps_)) {
+    if (resumed_at_ + step == static_cast<std::uint64_t>(steps_)) {
       completing_ = true;
       return session_.Complete();
     }
@@ -106,13 +106,17 @@ class Trainer {
   client::Session& session() { return session_; }
   const std::vector<ToyValues>& seen() const { return seen_; }  // from first_step() on
   std::uint64_t first_step() const { return first_step_; }
+  // The job's complete steps of this trainer before this start of it.
+  std::uint64_t resumed_at() const { return resumed_at_; }
   int id() const { return id_; }
 
  private:
   // Once it is known with which step the trainer begins.
   Status Begin() {
     if (!session_.Join()) return OkStatus();
+    if (job_.resume && !session_.first_step()) return OkStatus();
     first_step_ = session_.step();
+    resumed_at_ = job_.resume ? *session_.first_step() - first_step_ : 0;
     if (id_ == 0) PENSTOCK_RETURN_IF_ERROR(PushStartValues());
     PENSTOCK_RETURN_IF_ERROR(PullAll());
     started_ = true;
@@ -121,7 +125,7 @@ class Trainer {
   std::vector<std::int64_t> IdsOf(const ToyParam& table, std::uint64_t step) const {
     const auto odd = odd_ids_.find(step);
     if (odd != odd_ids_.end()) return {odd->second};
-    return job_.IdsOf(table, id_, step);
+    return job_.IdsOf(table, id_, resumed_at_ + step);
   }
   Status LookUpAll() {
     for (std::size_t i = 0; i < job_.params.size(); ++i) {
@@ -136,7 +140,7 @@ class Trainer {
     const auto values = pulled_[i].Span<float>();
     std::vector<float>& seen = seen_.back()[StrCat("rows of ", table.name)];
     seen.assign(values.begin(), values.end());
-    const std::vector<float> gradient = ToyGradient(seen, table.name, id_, step);
+    const std::vector<float> gradient = ToyGradient(seen, table.name, id_, resumed_at_ + step);
     SelectedRows rows{IdsOf(table, step), table.shape[0], Tensor(DType::kFp32, pulled_[i].shape())};
     std::copy(gradient.begin(), gradient.end(), rows.value.Span<float>().begin());
     return session_.PushRows(pushes_[i], rows);
@@ -154,7 +158,7 @@ class Trainer {
       }
       Tensor gradient(DType::kFp32, job_.params[i].shape);
       const std::vector<float> values =
-          ToyGradient(seen[job_.params[i].name], job_.params[i].name, id_, step);
+          ToyGradient(seen[job_.params[i].name], job_.params[i].name, id_, resumed_at_ + step);
       std::copy(values.begin(), values.end(), gradient.Span<float>().begin());
       Tensor& residual = residuals_[i];
       if (!residual.initialized()) {
@@ -257,7 +261,7 @@ class Trainer {
   bool started_ = false;
   bool trains_ = false;  // its main program is attached
   bool dead_ = false;
-  std::uint64_t first_step_ = 0;
+  std::uint64_t first_step_ = 0, resumed_at_ = 0;
   bool completing_ = false;
 };
 
@@ -272,7 +276,7 @@ class Simulation {
       : job_(std::move(job)), proven_(proven), joins_(joins), net_(seed, faults) {
     runner_.meanwhile = [this] { net_.RunMeanwhile(); };
     for (std::size_t s = 0; s < job_.servers.size(); ++s) {
-      disks_.push_back(std::make_unique<FaultyDisk>(seed));
+      disks_.push_back(job_.disk != nullptr ? job_.disk : std::make_shared<FaultyDisk>(seed));
       servers_.emplace_back();
       StartServer(static_cast<int>(s), 0);
     }
@@ -299,7 +303,10 @@ class Simulation {
         if (!server.stopped) work();
       });
     };
-    options.report = [&server](const std::string& line) { server.reports.push_back(line); };
+    options.report = [&server, this](const std::string& line) {
+      server.reports.push_back(line);
+      Note(line);
+    };
     options.on_reaction = [&server](const Status& why) { server.reactions.push_back(why); };
     options.clock = &net_.clock();
     options.resend_after = std::chrono::milliseconds(100);
@@ -308,10 +315,20 @@ class Simulation {
     if (job_.checkpoint_every > 0) {
       options.checkpoints = {.folder = "ckpt",
                              .every = job_.checkpoint_every,
+                             .resume = job_.resume,
                              .servers = job_.servers,
-                             .run = "sim.0",
+                             .run = job_.run,
                              .restarts_max = 100,
                              .restarts = restarts};
+    }
+    if (job_.checkpoint_share) {
+      options.checkpoints = {.folder = "ckpt",
+                             .every = pserver::CheckpointOptions::kNoInterval,
+                             .share = job_.checkpoint_share,
+                             .least = kTick,
+                             .keep = 1000,
+                             .servers = job_.servers,
+                             .run = "sim.0"};
     }
     using pserver::TrainerLoss;
     if (joins_ == client::Joins::kAtLowest) options.trainer_loss = TrainerLoss::kWait;
@@ -326,7 +343,7 @@ class Simulation {
       if (server.killed) return;
       server.listener = std::move(net_.transport().Listen(server.pserver->address(), *server.held)).value();
       if (server.pserver->meets_servers()) {
-        server.dialer = std::make_unique<pserver::NativeDialer>(net_.transport());
+        server.dialer = std::make_unique<pserver::NativeDialer>(net_.TransportOf(server.pserver->address()));
         server.pserver->MeetServers(*server.dialer);
       }
       if (server.dialer != nullptr || net_.reconnect_deadline() > Nanoseconds(0)) Tick(server);
@@ -347,9 +364,15 @@ class Simulation {
     server(index).stopped = true;
     net_.After(net_.Delay() * 20, [this, index] {
       if (disk(index).crashed()) disk(index).Restart();
+      before_restart(index);
+      Note(StrCat("server ", index, " is started again"));
       StartServer(index, ++restarts_);
+      after_restart(index);
     });
   }
+
+  std::function<void(int server)> before_restart = [](int) {};  // its disk works again
+  std::function<void(int server)> after_restart = [](int) {};   // it has restored what its disk has
 
   Trainer& AddTrainer(int id, const ToyJob& job, int steps, client::SessionOptions options) {
     if (options.job.empty()) options.job = "sim";
@@ -357,6 +380,7 @@ class Simulation {
     options.clock = &net_.clock();
     options.reconnect_deadline = net_.reconnect_deadline();
     options.joins = joins_;
+    options.report = [this, id](const std::string& line) { Note(StrCat("trainer ", id, ": ", line)); };
     options.retention_bytes = job.retention_bytes.value_or(options.retention_bytes);
     trainers_.push_back(std::make_unique<Trainer>(job, id, steps, net_, options));
     Trainer& trainer = *trainers_.back();
@@ -369,8 +393,11 @@ class Simulation {
     return trainer;
   }
 
+  bool Run() {
+    return Run([] {});
+  }
   // Runs until all processes are done, or all know of a failure. Calls `check` before each event.
-  bool Run(const std::function<void()>& check = [] {}) {
+  bool Run(const std::function<void()>& check, Nanoseconds limit = std::chrono::minutes(10)) {
     return net_.RunUntil(
         [&] {
           check();
@@ -382,8 +409,14 @@ class Simulation {
           });
           return servers && trainers;
         },
-        std::chrono::minutes(10));
+        limit);
   }
+
+  // What happened and when, for failure messages: what processes report, and what tests note.
+  void Note(const std::string& what) {
+    story_ += StrCat("\n  ", net_.clock().Now() / std::chrono::milliseconds(1), " ms: ", what);
+  }
+  const std::string& story() const { return story_; }
 
   // What each trainer waits for, for failure messages.
   std::string Waiting() {
@@ -397,7 +430,7 @@ class Simulation {
   Network& net() { return net_; }
   SimBlockRunner& runner() { return runner_; }
   Server& server(int i) { return *servers_[static_cast<std::size_t>(i)]; }
-  FaultyDisk& disk(int i) { return *disks_[static_cast<std::size_t>(i)]; }
+  FaultyDisk& disk(int i) { return *disks_[job_.checkpoint_share ? 0 : static_cast<std::size_t>(i)]; }
   std::uint64_t restarts() const { return restarts_; }
   Trainer& trainer(int i) { return *trainers_[static_cast<std::size_t>(i)]; }
   int trainer_count() const { return static_cast<int>(trainers_.size()); }  // processes
@@ -407,6 +440,11 @@ class Simulation {
   void Tick(Server& server) {
     if (server.killed) return;
     server.pserver->Tick();
+    const std::optional<Status> end = server.pserver->Ended();
+    if (end && !end->ok() && server.listener && !server.pserver->HasListeners()) {  // its process ends
+      net_.Kill(server.pserver->address());
+      server.listener.reset();
+    }
     net_.After(kTick, [this, &server] { Tick(server); });
   }
   void Tick(Trainer& trainer) {
@@ -421,10 +459,11 @@ class Simulation {
   const client::Joins joins_;
   SimBlockRunner runner_;
   Network net_;
-  std::vector<std::unique_ptr<FaultyDisk>> disks_;  // by server
+  std::vector<std::shared_ptr<FaultyDisk>> disks_;  // by server
   std::vector<std::unique_ptr<Server>> servers_, dead_;
   std::uint64_t restarts_ = 0;
   std::vector<std::unique_ptr<Trainer>> trainers_;
+  std::string story_;
 };
 
 }  // namespace penstock::test

@@ -171,6 +171,8 @@ void RunSeed(const Update& update, std::uint64_t seed) {
   const int trainers = static_cast<int>(random() % 3 + 1), pservers = static_cast<int>(random() % 3 + 1);
   const RoleSet roles = RolesOf(update, trainers, pservers);
   RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), seed, FaultsOf(seed));
+  job.set_table_shards(static_cast<int>(seed % 5 + 1));
+  job.set_looks_ahead(seed % 2 == 1);
   ReferenceJob reference(AllOps(), TrainersOf(roles), PserversOf(roles));
   job.fetches = {"loss"};
   std::vector<std::vector<std::vector<exec::Feed>>> feeds(kSteps);  // by step, by trainer
@@ -192,6 +194,10 @@ void RunSeed(const Update& update, std::uint64_t seed) {
                       *(*losses)[static_cast<std::size_t>(t)][0].If<Tensor>(),
                       StrCat("trainer ", t, ", step ", step));
     }
+  }
+  for (int t = 0; t < trainers; ++t) {
+    EXPECT_EQ(job.ahead_of(t).used > 0, seed % 2 == 1);
+    EXPECT_EQ(job.ahead_of(t).unused, 0u);
   }
   std::size_t kept = 0;
   for (int p = 0; p < pservers; ++p) {
@@ -283,6 +289,7 @@ TEST(Tables, AnyInt64IsAnId) {
   EXPECT_EQ(RowsOf(job, 1), (std::vector<std::int64_t>{-1, 1, kRows}));
 }
 
+// A saved table has the same bytes, whatever the number of shards.
 TEST(Tables, ServersSaveAndReloadTheirRows) {
   const TempDir folder;
   const RoleSet roles = RolesOf(kUpdates[2], 1, 2);
@@ -290,9 +297,16 @@ TEST(Tables, ServersSaveAndReloadTheirRows) {
   RoleJob first(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {.lost = 0.2, .twice = 0.2});
   for (int step = 0; step < 3; ++step) first.trainer(0).feeds.push_back(FeedsOf(random, step, false));
   first.set_checkpoint_folder(folder / "saved");
+  first.set_table_shards(3);
   first.trainer(0).last = NotifyProgram("model/tables", "t");
   const Status saved = first.Run();
   ASSERT_TRUE(saved.ok()) << saved.ToString();
+  RoleJob one(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {});
+  one.trainer(0).feeds = first.trainer(0).feeds;
+  one.set_checkpoint_folder(folder / "one");
+  one.trainer(0).last = NotifyProgram("model/tables", "t");
+  const Status saved_one = one.Run();
+  ASSERT_TRUE(saved_one.ok()) << saved_one.ToString();
   // Starts the servers again, which load their checkpoint, with a trainer that takes no step.
   std::vector<RolePrograms> pservers = PserversOf(roles);
   for (std::size_t p = 0; p < 2; ++p) {
@@ -301,11 +315,14 @@ TEST(Tables, ServersSaveAndReloadTheirRows) {
     pservers[p].startup.MutableBlock(0).Append(std::move(load));
   }
   RoleJob second(AllOps(), TrainersOf(roles), pservers, 1, {});
+  second.set_table_shards(2);
   const Status ran = second.Run();
   ASSERT_TRUE(ran.ok()) << ran.ToString();
   for (int p = 0; p < 2; ++p) {
     EXPECT_FALSE(RowsOf(first, p).empty());
     EXPECT_EQ(RowsOf(first, p), RowsOf(second, p));
+    EXPECT_EQ(ReadFile(StrCat(folder / "saved/model/tables", "/t_", p)).value(),
+              ReadFile(StrCat(folder / "one/model/tables", "/t_", p)).value());
     ExpectSameBytes(first.pserver_scope(p).Find("t")->If<SelectedRows>()->value,
                     second.pserver_scope(p).Find("t")->If<SelectedRows>()->value, "t");
   }

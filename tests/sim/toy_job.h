@@ -16,6 +16,8 @@
 
 namespace penstock::test {
 
+class FaultyDisk;
+
 struct ToyParam {
   std::string name;
   Shape shape;
@@ -39,6 +41,13 @@ struct ToyJob {
   std::chrono::milliseconds resend_after{100};
   // Steps from one checkpoint to the next, on servers that may be started again by themselves; 0: none.
   std::uint64_t checkpoint_every = 0;
+  // Without an interval, on a disk that all servers share: as frequent as this share of the time allows.
+  std::optional<double> checkpoint_share;
+  // The disk of all servers; null: each has one. The job continues after the step `resume` of its
+  // checkpoints.
+  std::shared_ptr<FaultyDisk> disk;
+  std::optional<std::uint64_t> resume;
+  std::string run = "sim.0";                   // names this start of the job
   std::optional<std::size_t> retention_bytes;  // SessionOptions::retention_bytes; nullopt: its default
   bool all_by_turn = false;  // small parameters too, if early gradients may exceed early_bytes
   // No barriers in a step; all trainers send a gradient under the same name, and each one is an update.

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 
 #include "executor/observe/trace/file.h"
+#include "framework/base/files.h"
 #include "framework/base/strings.h"
 
 namespace penstock::trace {
@@ -86,9 +85,9 @@ std::string_view ProcessTrace::Name(NameId id) const {
 }
 
 Result<ProcessTrace> ReadTrace(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return NoTrace(path, "cannot be read");
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const Result<std::string> file = ReadFile(path);
+  if (!file.ok()) return InvalidArgument("E-trace-file", "trace: ", file.status().message());
+  const std::string& bytes = *file;
   if (bytes.size() < sizeof(Fields) || At<std::uint64_t>(bytes, 0) != FileHeader::kMagic)
     return NoTrace(path, "is not a trace that a process of this version has recorded");
   const auto header = At<Fields>(bytes, 0);

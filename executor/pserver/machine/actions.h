@@ -5,6 +5,7 @@
 //   for (const Action& action : actions) ...          // MergeAction, RunAction, ReplyAction ...
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -12,6 +13,7 @@
 
 #include "executor/protocol/events.h"
 #include "executor/pserver/machine/row_ids.h"
+#include "executor/pserver/machine/step_set.h"
 #include "framework/base/status.h"
 #include "framework/runtime/transport.h"
 
@@ -34,10 +36,25 @@ struct MachineConfig {
   std::size_t early_bytes = 0;   // of params by turn: limit of bytes given to trainers and not merged yet
   std::uint64_t first_step = 0;  // complete steps of the job before this start of it (a checkpoint's)
   std::uint64_t cut_every = 0;   // the steps from one checkpoint to the next; 0: there are none
+  std::uint64_t first_cut = 0;   // in asynchronous training: the step of the checkpoint that it begins with
   TrainerLoss trainer_loss = TrainerLoss::kAbort;
   // Of a server that was started again: the version of all chunks at its beginning.
   std::uint64_t first_version = 0;
   bool restarted = false;
+  // Of asynchronous training with checkpoints, by trainer: what this server begins with. Empty: trainers have
+  // a common step.
+  struct Start {
+    std::uint64_t first_step = 0;  // its complete steps before this start of the job; the rest counts on
+    std::uint64_t taken = 0;       // its steps that the memory has
+    std::uint64_t ahead = 0;       // those that it had when this start of the job began
+    std::uint64_t ended = 0;
+    StepSet counted;  // its steps that the learning-rate schedule has counted
+    // It need not keep steps below for a server that may be started again.
+    std::uint64_t Durable(bool counts_steps) const {
+      return counts_steps ? std::min(taken, counted.first_gap()) : taken;
+    }
+  };
+  std::vector<Start> starts = {};
   // It may be started again: it needs the trainers until all have completed and its last checkpoint is
   // written.
   bool recovers = false;
@@ -53,6 +70,13 @@ struct MachineConfig {
     bool clips = false;    // its updates depend on the sums of all servers
     // Of a compressed dense gradient, its bytes by chunk. Empty: as many as the chunk has.
     std::vector<std::size_t> compressed_bytes = {};
+    // A key of a key-value store: worker 0 sends its value, each worker's steps count its own pushes of it.
+    // `turns`: each push is an update by itself (policies/key_policy.h). `by_id`: it is a table of any ids,
+    // whose rows have values from the start.
+    bool is_key = false;
+    bool turns = false;
+    bool by_id = false;
+    bool compressible = false;  // a dense key of f32
   };
   std::vector<Param> params;
 };
@@ -70,12 +94,14 @@ struct PushEvent {
   std::uint64_t step = 0;
   std::uint32_t part = 0;
   Payload bytes;
-  std::uint64_t rows = 0;  // of a sparse gradient: number of rows in all its parts
-  bool initial = false;    // a part of a value that a trainer set before its first step; dense, in step 0
+  std::uint64_t rows = 0;     // of a sparse gradient: number of rows in all its parts
+  bool initial = false;       // a part of a value that a trainer set before its first step; dense, in step 0
+  std::uint64_t largest = 0;  // of a key: protocol::Push::largest
+  float threshold = 0;        // the same: protocol::Push::threshold
 };
-// A request for single rows of a table.
+// A request for single rows of a table, all of one chunk.
 struct RowsEvent {
-  int trainer = 0, param = 0;
+  int trainer = 0, param = 0, chunk = 0;
   std::uint64_t version = 0;
   std::uint32_t variable = 0;  // the trainer's name for the request
   std::uint64_t request = 0;
@@ -107,6 +133,8 @@ struct MergeAction {
   int mean_of = 0;
   // A value set by a trainer: the first one becomes the chunk's; each later one must be equal.
   bool initial = false;
+  std::uint64_t largest = 0;  // of a key: protocol::Push::largest
+  float threshold = 0;        // the same: protocol::Push::threshold
 };
 // Run the optimize block on the chunk, or (param -1) the learning-rate block; then BlockDone.
 struct RunAction {
@@ -126,6 +154,9 @@ struct CutAction {
 // Write the copies of this step; then CutWritten.
 struct WriteCutAction {
   std::uint64_t step = 0;
+  // In asynchronous training: checkpoint::Manifest's steps_in and counted.
+  std::vector<std::uint64_t> steps_in = {};
+  std::vector<std::vector<std::uint64_t>> counted = {};
 };
 // Measure the merged gradient of the chunk, if the program does so; then MeasureDone.
 struct MeasureAction {

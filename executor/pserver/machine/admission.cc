@@ -34,18 +34,29 @@ TrainerTerms::TrainerTerms(const roles::PserverFacts& facts, int trainer, const 
   }
 }
 
+void TrainerTerms::AddKey() {
+  const auto param = static_cast<int>(variable_of_.size());
+  variable_of_.push_back(static_cast<std::uint32_t>(param_of_.size()));
+  pushed_for_.push_back(variable_of_.back() + 1);
+  param_of_.insert(param_of_.end(), 2, param);
+  padding_of_.insert(padding_of_.end(), 2, -1);
+}
+
 std::optional<int> TrainerTerms::ParamOfGrad(std::uint32_t variable) const {
+  if (IsKey(variable)) return IsGradientOfKey(variable) ? std::optional(param_of_[variable]) : std::nullopt;
   if (variable < contract_.params.size() + contract_.tables.size() || variable >= param_of_.size())
     return std::nullopt;
   return param_of_[variable];
 }
 
 std::optional<int> TrainerTerms::ParamOfPull(std::uint32_t variable) const {
+  if (IsKey(variable)) return IsGradientOfKey(variable) ? std::nullopt : std::optional(param_of_[variable]);
   if (variable >= contract_.params.size()) return std::nullopt;
   return param_of_[variable];
 }
 
 std::optional<int> TrainerTerms::ParamOfTable(std::uint32_t variable) const {
+  if (IsKey(variable)) return ParamOfPull(variable);
   if (variable < contract_.params.size() || variable >= contract_.params.size() + contract_.tables.size())
     return std::nullopt;
   return param_of_[variable];
@@ -60,6 +71,7 @@ std::optional<int> TrainerTerms::ParamOfPush(std::uint32_t variable, std::uint64
 }
 
 std::optional<int> TrainerTerms::ParamOfInitial(std::uint32_t variable) const {
+  if (IsKey(variable)) return ParamOfPull(variable);
   if (variable >= contract_.params.size() + contract_.tables.size()) return std::nullopt;
   const protocol::ContractPiece& piece = contract_.Variable(variable);
   if (!piece.shape.IsKnown() || contract_.Starts(piece.name)) return std::nullopt;
@@ -193,6 +205,10 @@ Status Admission::CheckJobFacts(const protocol::Sender& sender, const protocol::
       .With(
           "Transpile all roles from one program and configuration; a job with several programs needs all of "
           "them on each pserver");
+}
+
+void Admission::AddKey() {
+  for (Trainer& trainer : trainers_) trainer.terms.AddKey();
 }
 
 void Admission::Admit(const protocol::Sender& sender, const protocol::HelloBody& hello) {

@@ -29,6 +29,9 @@ class TrainerTerms {
     return hash == hash_ || hash == startup_hash_ || hash == without_grads_hash_;
   }
   std::uint64_t hash() const { return hash_; }
+  // The next param, which was added while the job runs, is a key: its value and its gradient are the next two
+  // variables.
+  void AddKey();
 
   // The param that each variable is, or whose gradient it is.
   const std::vector<int>& params_of_variables() const { return param_of_; }
@@ -51,6 +54,13 @@ class TrainerTerms {
  private:
   protocol::Contract contract_;
   std::uint64_t startup_hash_ = 0, without_grads_hash_ = 0, hash_ = 0;
+  bool IsKey(std::uint32_t variable) const {
+    return variable >= contract_.variable_count() && variable < param_of_.size();
+  }
+  bool IsGradientOfKey(std::uint32_t variable) const {
+    return IsKey(variable) && (variable - contract_.variable_count()) % 2 == 1;
+  }
+
   std::vector<int> param_of_;
   std::vector<std::int64_t> padding_of_;
   std::vector<std::uint32_t> variable_of_, pushed_for_;
@@ -83,6 +93,8 @@ class Admission {
   void Admit(const protocol::Sender& sender, const protocol::HelloBody& hello);
   // Forgets an admitted trainer, which may then come again.
   void Release(int trainer) { At(trainer).incarnation.reset(); }
+  // TrainerTerms::AddKey of all trainers.
+  void AddKey();
   // A trainer with this id was refused: it is not waited for.
   void TurnAway(int trainer) { At(trainer).turned_away = true; }
   bool Admitted(int trainer) const { return At(trainer).incarnation.has_value(); }

@@ -2,26 +2,27 @@
 
 #include <algorithm>
 
+#include "framework/text/compression.h"
+
 namespace penstock::pserver {
 namespace {
 
 // The maximum number of parts of a sparse gradient. No trainer sends more, so a message that claims more is
 // invalid.
 constexpr std::size_t kPartsMax = std::size_t{1} << 20;
-// The maximum distance of a skipped step from the trainer's first step that is not taken yet. A client is at
-// most two steps ahead of what was acknowledged.
-constexpr std::uint64_t kStepsAheadMax = 64;
 
 }  // namespace
 
 bool PartSet::Add(const PushEvent& push, std::size_t bytes, std::size_t part_bytes) {
   if (have_.empty()) {
     rows_ = push.rows;
+    largest_ = push.largest;
+    threshold_ = push.threshold;
     missing_ = std::max<std::size_t>(1, (bytes + part_bytes - 1) / part_bytes);
     parts_.resize(missing_);
     have_.resize(missing_);
   }
-  if (rows_ != push.rows) return false;
+  if (rows_ != push.rows || threshold_ != push.threshold) return false;
   if (!have_[push.part]) {
     have_[push.part] = true;
     parts_[push.part] = push.bytes;
@@ -33,12 +34,14 @@ bool PartSet::Add(const PushEvent& push, std::size_t bytes, std::size_t part_byt
 void PartSet::MoveTo(MergeAction& merge) {
   merge.parts = std::move(parts_);
   merge.rows = rows_;
+  merge.largest = largest_;
+  merge.threshold = threshold_;
 }
 
-void ChunkAccount::BeginAt(std::uint64_t version) {
+void ChunkAccount::BeginAt(std::uint64_t version, const std::vector<MachineConfig::Start>& starts) {
   version_ = version;
   for (std::size_t t = 0; t < from_.size(); ++t) {
-    from_[t].taken = from_[t].applied = version;
+    from_[t].taken = from_[t].applied = starts.empty() ? version : starts[t].taken;
     if (version > 0) initial_of_.insert(static_cast<int>(t));  // its initial value, if any, is in it
   }
 }
@@ -82,16 +85,25 @@ bool ChunkAccount::Collect(const PushEvent& push, std::size_t bytes, std::size_t
 }
 
 int ChunkAccount::first_here() const {
-  const auto first =
-      std::find_if(arrived_.begin(), arrived_.end(), [&](int trainer) { return here(trainer); });
+  const auto may_be_taken = [&](int trainer) {
+    return here(trainer) &&
+           (take_below_ == nullptr || taken(trainer) < (*take_below_)[static_cast<std::size_t>(trainer)]);
+  };
+  const auto first = std::find_if(arrived_.begin(), arrived_.end(), may_be_taken);
   return first == arrived_.end() ? -1 : *first;
 }
 
-bool ChunkAccount::Skip(int trainer, std::uint64_t step) {
+bool ChunkAccount::HasAllBelowTheLimit() const {
+  for (std::size_t t = 0; t < from_.size(); ++t)
+    if (from_[t].applied < (*take_below_)[t]) return false;
+  return true;
+}
+
+bool ChunkAccount::Skip(int trainer, std::uint64_t step, std::uint64_t waiting_max) {
   Sequence& from = From(trainer);
   if (step < from.taken) return true;
   const std::uint64_t ahead = step - from.taken;
-  if (ahead > kStepsAheadMax) return false;
+  if (ahead > waiting_max) return false;
   if (from.ahead.size() <= ahead) from.ahead.resize(ahead + 1);
   from.ahead[ahead].SetAbsent();
   const bool level = from.applied == from.taken;
@@ -167,7 +179,7 @@ bool ChunkAccount::StartInitial(MergeAction& merge) {
 }
 
 void ChunkAccount::EndInitial() {
-  merging_ = published_ = false;
+  merging_ = published_ = awaited_ = false;
   initial_of_.insert(std::exchange(loading_, -1));
 }
 
@@ -175,15 +187,31 @@ ChunkLedger::ChunkLedger(MachineConfig config)
     : config_(std::move(config)),
       trainers_(static_cast<std::size_t>(config_.trainers)),
       low_version_(config_.first_version) {
-  for (const MachineConfig::Param& param : config_.params) {
-    std::vector<ChunkAccount>& chunks = chunks_.emplace_back();
-    for (const std::size_t bytes : param.bytes_of_chunks)
-      chunks.emplace_back(config_.trainers, bytes, param.start && !param.restored);
-    if (param.start) continue;
-    for (ChunkAccount& chunk : chunks) chunk.BeginAt(config_.first_version);
-  }
+  for (const MachineConfig::Param& param : config_.params) AddChunks(param, config_.first_version);
   for (TrainerAccount& trainer : trainers_) trainer.steps_ended = trainer.steps_begun = config_.first_version;
+  for (std::size_t t = 0; t < config_.starts.size(); ++t) {
+    const MachineConfig::Start& start = config_.starts[t];
+    trainers_[t].steps_ended = trainers_[t].steps_begun = start.ended;
+    trainers_[t].reported = trainers_[t].counted = start.counted;
+  }
   CountLow();
+}
+
+void ChunkLedger::AddChunks(const MachineConfig::Param& param, std::uint64_t version) {
+  std::vector<ChunkAccount>& chunks = chunks_.emplace_back();
+  for (const std::size_t bytes : param.bytes_of_chunks)
+    chunks.emplace_back(config_.trainers, bytes,
+                        (param.start && !param.restored) || (param.is_key && !param.by_id));
+  if (param.start) return;
+  for (ChunkAccount& chunk : chunks) chunk.BeginAt(version, config_.starts);
+}
+
+int ChunkLedger::AddParam(MachineConfig::Param param, std::uint64_t version) {
+  AddChunks(param, version);
+  low_version_ = UpdatedChunks() == 0 ? version : std::min(low_version_, version);
+  config_.params.push_back(std::move(param));
+  CountLow();
+  return static_cast<int>(chunks_.size()) - 1;
 }
 
 void ChunkLedger::CountLow() {
@@ -260,10 +288,19 @@ void ChunkLedger::FindDueCount() {
   count_is_due_ = true;
 }
 
+void ChunkLedger::AddCounted(CountedStep step) {
+  const auto later = std::ranges::find_if(counted_, [&](const CountedStep& other) {
+    return other.trainer == step.trainer && other.step > step.step;
+  });
+  if (later == counted_.begin()) count_waits_for_ = {};
+  counted_.insert(later, step);
+}
+
 CountedStep ChunkLedger::TakeCounted() {
   const CountedStep first = counted_.front();
   counted_.pop_front();
   ++counts_taken_;
+  trainer(first.trainer).counted.Add(first.step);
   count_waits_for_ = {};
   FindDueCount();
   return first;
@@ -285,7 +322,12 @@ std::size_t ChunkLedger::PushedBytes(const PushEvent& push) const {
   if (!push.initial && of.pushed_row_bytes > 0) return push.rows * of.pushed_row_bytes;
   if (!push.initial && !of.compressed_bytes.empty())
     return of.compressed_bytes[static_cast<std::size_t>(push.chunk)];
-  return chunk({push.param, push.chunk}).bytes();
+  const std::size_t bytes = chunk({push.param, push.chunk}).bytes();
+  if (push.threshold > 0) {
+    const Compression how{.kind = Compression::Kind::kTwoBit, .threshold = push.threshold};
+    return static_cast<std::size_t>(how.Bytes(static_cast<std::int64_t>(bytes / sizeof(float))));
+  }
+  return bytes;
 }
 
 Status ChunkLedger::CheckChunk(int trainer, const char* did, ChunkId at) const {
@@ -302,6 +344,10 @@ Status ChunkLedger::CheckPush(const PushEvent& push) const {
       push.rows > kPartsMax * config_.part_bytes / of.pushed_row_bytes) {
     return InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.rows, " rows of ",
                            of.name, ", which are too many for a message of ", kPartsMax, " parts");
+  }
+  if (push.threshold > 0 && (push.initial || !of.compressible)) {
+    return InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed compressed values of ", of.name,
+                           ", which takes them as they are");
   }
   const std::size_t bytes = PushedBytes(push);
   const std::size_t begin = push.part * config_.part_bytes;

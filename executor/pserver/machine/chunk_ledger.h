@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -39,18 +40,19 @@ class PartSet {
   std::vector<Payload> parts_;
   std::vector<bool> have_;  // empty: no part has come
   std::size_t missing_ = 0;
-  std::uint64_t rows_ = 0;
+  std::uint64_t rows_ = 0, largest_ = 0;
+  float threshold_ = 0;
   bool absent_ = false;
 };
 
 class ChunkAccount {
  public:
-  // `awaited`: the value of a held parameter that has not come yet.
+  // `awaited`: the value of a held parameter, or of a key, has not come yet.
   ChunkAccount(int trainers, std::size_t bytes, bool awaited)
       : bytes_(bytes), awaited_(awaited), from_(static_cast<std::size_t>(trainers)) {}
 
-  // A checkpoint had it in this version.
-  void BeginAt(std::uint64_t version);
+  // A checkpoint had it in this version. `starts`, if any: with these steps of each trainer.
+  void BeginAt(std::uint64_t version, const std::vector<MachineConfig::Start>& starts = {});
 
   std::size_t bytes() const { return bytes_; }
   bool awaited() const { return awaited_; }
@@ -85,16 +87,24 @@ class ChunkAccount {
   // The trainer was told, with its last gradient or later, that steps below this are welcome.
   std::uint64_t told(int trainer) const { return From(trainer).told; }
   void Tell(int trainer, std::uint64_t welcome_below) { From(trainer).told = welcome_below; }
-  // Of the trainers whose next gradient is here(), the one whose gradient was complete first; -1: none.
+  // Of the trainers whose next gradient is here() and may be taken, the one whose gradient was complete
+  // first; -1: none.
   int first_here() const;
+  // Until it is copied for a checkpoint, it takes only gradients of steps below these, by trainer.
+  using TakeBelow = std::shared_ptr<const std::vector<std::uint64_t>>;
+  void Limit(TakeBelow below) { take_below_ = std::move(below); }
+  bool limited() const { return take_below_ != nullptr; }
+  bool HasAllBelowTheLimit() const;
+  // No value that a trainer has set is still to be written or compared.
+  bool is_set() const { return !loading() && initial_.empty(); }
   // The trainer whose gradient was taken last; -1: none was.
   int last_taken() const { return last_taken_; }
   bool has_ahead() const;  // part of a gradient, of any trainer, has not been taken
   // The step must not be below taken(). Returns false as PartSet::Add.
   bool Collect(const PushEvent& push, std::size_t bytes, std::size_t part_bytes);
   // The trainer's step has no gradient of this chunk: later steps proceed without it. The step must not be
-  // skipped or taken already. Returns false if too many steps wait for an earlier one.
-  bool Skip(int trainer, std::uint64_t step);
+  // skipped or taken already. Returns false if more than so many steps wait for an earlier one.
+  bool Skip(int trainer, std::uint64_t step, std::uint64_t waiting_max);
   // Begins to merge the trainer's next gradient, if it is here(), otherwise zeros.
   void StartMerge(MergeAction& merge);
   void EndMerge();
@@ -144,6 +154,7 @@ class ChunkAccount {
   std::vector<Sequence> from_;  // by trainer
   std::vector<int> arrived_;    // the trainers of complete gradients, in the order of their completion
   int last_taken_ = -1;
+  TakeBelow take_below_;
   std::map<int, PartSet> initial_;
   std::set<int> initial_of_;
   int loading_ = -1;
@@ -151,8 +162,11 @@ class ChunkAccount {
 
 struct TrainerAccount {
   std::uint64_t steps_ended = 0;
-  std::uint64_t steps_begun = 0;    // by a push
-  std::uint64_t counted_below = 0;  // steps that it has reported to the learning-rate schedule
+  std::uint64_t steps_begun = 0;  // by a push
+  // Of asynchronous training: steps that it has ended, and not begun here: its log for this server is full.
+  std::set<std::uint64_t> announced;
+  StepSet reported;                 // steps that it has reported to the learning-rate schedule
+  StepSet counted;                  // those of them that the schedule has counted
   std::uint64_t step_at_hello = 0;  // its open step, at its last hello to a server that was started again
   bool completed = false;
   bool left = false;  // others continue without it, which was reported
@@ -176,6 +190,8 @@ class ChunkLedger {
  public:
   explicit ChunkLedger(MachineConfig config);
 
+  // Adds a param while the job runs, in this version, after those that there are. Returns its number.
+  int AddParam(MachineConfig::Param param, std::uint64_t version);
   const MachineConfig& config() const { return config_; }
   int trainers() const { return config_.trainers; }
   const MachineConfig::Param& param(int param) const {
@@ -207,7 +223,8 @@ class ChunkLedger {
   int running_blocks() const { return running_blocks_; }
 
   // --- Steps that the schedule has yet to count, in the order in which they were reported.
-  void AddCounted(CountedStep step) { counted_.push_back(step); }
+  // One that comes late is before later ones of its trainer, which may wait for what it makes durable.
+  void AddCounted(CountedStep step);
   // Whether all gradients of the first such step are applied. Valid after FindDueCount.
   bool count_is_due() const { return count_is_due_; }
   void FindDueCount();
@@ -226,7 +243,9 @@ class ChunkLedger {
   static std::size_t Row(ChunkId at) { return static_cast<std::size_t>(at.param); }
   void CountLow();
 
-  const MachineConfig config_;
+  void AddChunks(const MachineConfig::Param& param, std::uint64_t version);
+
+  MachineConfig config_;  // the params grow
   std::vector<std::vector<ChunkAccount>> chunks_;
   std::vector<TrainerAccount> trainers_;
   std::uint64_t low_version_ = 0;

@@ -27,7 +27,8 @@ class CutProgress {
   // The step whose checkpoint has the chunk in this version.
   std::optional<std::uint64_t> StepAt(std::uint64_t version) const {
     const std::uint64_t step = first_step_ + version;
-    const bool due = every_ > 0 && version > 0 && (step % every_ == 0 || planned_ == version);
+    const bool due =
+        every_ > 0 && version > 0 && (step % every_ == 0 || planned_ == version || agreed_ == version);
     return due ? std::optional(step) : std::nullopt;
   }
   bool makes_any() const { return every_ > 0; }
@@ -41,14 +42,16 @@ class CutProgress {
     planned_ = std::min(planned_.value_or(version), version);
     return *planned_;
   }
+  // Adds one that all servers make, ahead of the interval.
+  void Agree(std::uint64_t version) { agreed_ = version; }
   // Whether an update that makes this version must wait.
   bool Delays(std::uint64_t version) const {
     if (limit_ && version > *limit_) return true;
     const std::optional<std::uint64_t> step = StepAt(version);
     return open_ && step && *step != open_;
   }
-  // No update beyond this version may begin: the job is about to stop.
-  void Limit(std::uint64_t version) { limit_ = version; }
+  // No update beyond this version may begin: the job is about to stop, or the servers agree on a version.
+  void Limit(std::optional<std::uint64_t> version) { limit_ = version; }
   std::uint64_t StepOf(std::uint64_t version) const { return first_step_ + version; }
   void Begin(std::uint64_t step) {
     open_ = step;
@@ -61,6 +64,7 @@ class CutProgress {
   std::uint64_t step() const { return open_.value_or(0); }
   void Close() {
     if (planned_ && first_step_ + *planned_ <= step()) planned_.reset();
+    if (agreed_ && first_step_ + *agreed_ <= step()) agreed_.reset();
     open_.reset();
     reached_by_all_ = false;
   }
@@ -69,6 +73,7 @@ class CutProgress {
   const std::uint64_t every_, first_step_;
   std::optional<std::uint64_t> open_;     // the step of the one that is being made
   std::optional<std::uint64_t> planned_;  // a version ahead of the interval
+  std::optional<std::uint64_t> agreed_;   // likewise
   std::optional<std::uint64_t> limit_;    // a version
   std::size_t copies_left_ = 0;
   bool reached_by_all_ = false;

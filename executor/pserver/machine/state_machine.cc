@@ -1,6 +1,7 @@
 #include "executor/pserver/machine/state_machine.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace penstock::pserver {
@@ -8,6 +9,11 @@ namespace {
 
 // How many reported steps per trainer may wait to be counted. No trainer is that far ahead of its gradients.
 constexpr std::size_t kWaitingCountsMax = 1024;
+// How many steps of a trainer may end before its first one that is not taken yet. A client is at most two
+// steps ahead of what was acknowledged.
+constexpr std::uint64_t kStepsAheadMax = 64;
+// The same for a server that is sent again what it lacks since its checkpoint.
+constexpr std::size_t kLackingMax = std::size_t{1} << 20;
 
 std::size_t ChunksThatClip(const MachineConfig& config) {
   std::size_t chunks = 0;
@@ -16,15 +22,25 @@ std::size_t ChunksThatClip(const MachineConfig& config) {
   return chunks;
 }
 
+// In asynchronous training the block runs once, and then for each counted step. From the counters that a
+// checkpoint has it computes the same rate again; without counters the checkpoint has the rate.
+std::uint64_t FirstRateRuns(const MachineConfig& config) {
+  if (config.starts.empty()) return config.first_version;
+  return config.first_version > 0 && !config.counts_steps ? 1 : 0;
+}
+
 }  // namespace
 
 StateMachine::StateMachine(MachineConfig config, std::unique_ptr<UpdatePolicy> policy)
     : ledger_(std::move(config)),
       policy_(std::move(policy)),
       sums_(ChunksThatClip(ledger_.config()), ledger_.config().servers, ledger_.config().server),
-      rate_runs_(ledger_.config().first_version),
+      rate_runs_(FirstRateRuns(ledger_.config())),
       cut_(ledger_.config().cut_every, ledger_.config().first_step),
-      durable_version_(ledger_.config().first_version) {
+      durable_version_(ledger_.config().first_version),
+      vector_(ledger_.config().cut_every, ledger_.config().first_cut) {
+  for (const MachineConfig::Start& start : ledger_.config().starts)
+    vector_.durable.push_back(start.Durable(ledger_.config().counts_steps));
   policy_->Begin(ledger_);
   Actions nobody_is_here_yet;  // each trainer is told when it is welcomed
   GiveAllTurns(nobody_is_here_yet);
@@ -57,6 +73,8 @@ void StateMachine::Push(const PushEvent& push, Actions& out) {
 void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
   TrainerAccount& from = ledger_.trainer(push.trainer);
   from.steps_begun = std::max(from.steps_begun, push.step + 1);
+  const bool was_announced = !from.announced.empty() && *from.announced.begin() <= push.step;
+  from.announced.erase(from.announced.begin(), from.announced.upper_bound(push.step));
   from.joins = false;
   TellWhoLeft(out);
   const ChunkId at{push.param, push.chunk};
@@ -78,6 +96,7 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
     return;
   }
   Acknowledge(push, limit, out);
+  if (was_announced) CutVectorIfDue(out);
   const bool came = !was_whole && chunk.whole(push.trainer, push.step);
   if (came && policy_->Came(push.trainer, push.step)) return AdvanceAll(out);
   Advance(at, out);
@@ -98,6 +117,24 @@ void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t welcome_belo
                                                     .step = push.step,
                                                     .part = push.part,
                                                     .welcome_below = welcome_below}});
+}
+
+std::uint64_t StateMachine::whole_below(int param, int trainer) const {
+  std::optional<std::uint64_t> below;
+  for (int chunk = 0; chunk < static_cast<int>(ledger_.param(param).bytes_of_chunks.size()); ++chunk) {
+    const std::uint64_t of_chunk = ledger_.chunk({param, chunk}).whole_below(trainer);
+    below = std::min(below.value_or(of_chunk), of_chunk);
+  }
+  return below.value_or(0);
+}
+
+std::uint64_t StateMachine::least_credit(int param, int trainer) const {
+  std::optional<std::uint64_t> least;
+  for (int chunk = 0; chunk < static_cast<int>(ledger_.param(param).bytes_of_chunks.size()); ++chunk) {
+    const std::uint64_t of_chunk = WelcomeBelow({param, chunk}, trainer);
+    least = std::min(least.value_or(of_chunk), of_chunk);
+  }
+  return least.value_or(0);
 }
 
 void StateMachine::PushStart(const PushEvent& push, Actions& out) {
@@ -130,7 +167,7 @@ void StateMachine::StartMerge(ChunkId at, const Turn& turn, Actions& out) {
 void StateMachine::Advance(ChunkId at, Actions& out) {
   ChunkAccount& chunk = ledger_.chunk(at);
   if (chunk.merging() || chunk.running() || ended_ || IsStart(at.param)) return;
-  if (StartInitial(at, out)) return;
+  if (StartInitial(at, out) || chunk.awaited()) return;
   Turn turn = policy_->Next(ledger_, at);
   const bool drops = turn.kind == Turn::Kind::kDrop;
   for (; turn.kind == Turn::Kind::kDrop; turn = policy_->Next(ledger_, at)) chunk.Drop(turn.trainer);
@@ -155,13 +192,14 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
     GiveTurns(param, out);
   }
   if (was_awaited) AnswerWaiting(at, out);
+  if (was_awaited) CutVectorIfDue(out);
   Advance(at, out);
   EndIfDrained(out);
 }
 
 void StateMachine::StartBlock(ChunkId at, Actions& out) {
   if (!HasAllInitial(at, out)) return;
-  if (cut_.Delays(ledger_.chunk(at).version() + 1)) {
+  if (HoldsUpdate(at)) {
     wait_for_cut_.insert(at);
     return;
   }
@@ -192,14 +230,15 @@ void StateMachine::CountStep(int trainer, std::uint64_t step, Actions& out) {
                                    " a learning-rate schedule that counts no steps of trainers"),
                 out);
   }
-  std::uint64_t& below = ledger_.trainer(trainer).counted_below;
-  if (step >= below) {
-    if (ledger_.counts_waiting() >= kWaitingCountsMax * static_cast<std::size_t>(ledger_.trainers())) {
+  StepSet& reported = ledger_.trainer(trainer).reported;
+  if (!reported.Contains(step)) {
+    const std::size_t most = ledger_.config().restarted ? kLackingMax : kWaitingCountsMax;
+    if (ledger_.counts_waiting() >= most * static_cast<std::size_t>(ledger_.trainers())) {
       return Fail(FailedPrecondition("E-rpc-credit", "trainer ", trainer, " told of step ", step, " while ",
                                      ledger_.counts_waiting(), " steps remain to be counted"),
                   out);
     }
-    below = step + 1;
+    reported.Add(step);
     ledger_.AddCounted({trainer, step});
     CountWhatIsDue(out);
   }
@@ -223,6 +262,7 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   if (param < 0) {
     rate_running_ = false;
     ++rate_runs_;
+    CutVectorIfDue(out);
     CountWhatIsDue(out);
     StartThoseThatWaitForTheRate(out);
     EndIfDrained(out);
@@ -261,7 +301,7 @@ void StateMachine::TellWelcome(ChunkId at, Actions& out) {
   for (int t = 0; t < ledger_.trainers(); ++t) {
     // A trainer that sends steps again pulls no versions, which would bring it credit.
     const bool again =
-        ledger_.config().restarted && ledger_.chunk(at).version() <= ledger_.trainer(t).step_at_hello;
+        ledger_.config().restarted && ledger_.chunk(at).applied(t) <= ledger_.trainer(t).step_at_hello;
     if (!completed(t) && (again || policy_->TellsWelcome(ledger_, at, t))) TellCredit(at, t, out);
   }
 }
@@ -284,8 +324,9 @@ void StateMachine::AnswerWaiting(ChunkId at, Actions& out) {
 
 void StateMachine::EndIfDrained(Actions& out) {
   const bool over =
-      ledger_.NobodyIsLeft() && ledger_.AnyCompleted();  // a job does not end without its result
-  if (ended_ || busy_ > 0 || !over || !sums_.settled()) return;
+      ledger_.NobodyIsLeft() && ledger_.AnyCompleted();         // a job does not end without its result
+  const bool holds = holds_updates_ && !wait_for_cut_.empty();  // until the checkpoint of the stop is made
+  if (ended_ || busy_ > 0 || !over || !sums_.settled() || holds) return;
   ended_ = true;
   for (int t = 0; ledger_.config().recovers && t < ledger_.trainers(); ++t)
     out.emplace_back(ReplyAction{t, protocol::Completed{}});
@@ -300,7 +341,7 @@ void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version
   PullAnswer answer = PullAnswer::kWait;  // while a value is awaited or written
   if (IsStart(param)) {
     if (!account.awaited()) answer = PullAnswer::kNow;
-  } else if (!account.loading()) {
+  } else if (!account.loading() && !account.awaited()) {
     answer = policy_->Pull(ledger_, at, trainer, version, account.readable());
   }
   const std::uint64_t welcome_below = WelcomeBelow(at, trainer);
@@ -336,6 +377,8 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
   if (ended_) return;
   TrainerAccount& from = ledger_.trainer(trainer);
   if (ledger_.UpdatedChunks() == 0) from.steps_ended = std::max(from.steps_ended, step);
+  // What a checkpoint has of this trainer need not be ended again.
+  if (by_trainer()) from.steps_ended = std::max(from.steps_ended, std::min(step, FirstDurable(trainer)));
   if (step > from.steps_ended) return;  // the preceding end is in transit; this one will be retried
   if (step == from.steps_ended) {
     for (int i = 0; i < static_cast<int>(ledger_.config().params.size()); ++i) {
@@ -350,8 +393,10 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
       return;
     }
     ++from.steps_ended;
+    if (by_trainer() && !params_pushed.empty() && step >= from.steps_begun) from.announced.insert(step);
     CountWhatIsDue(out);
     CutIfIdle(out);
+    CutVectorIfDue(out);
   }
   out.emplace_back(ReplyAction{trainer, protocol::StepEnded{step}});
 }
@@ -360,13 +405,14 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
 bool StateMachine::PassOver(int trainer, std::uint64_t step, int param, Actions& out) {
   for (int k = 0; k < static_cast<int>(ledger_.param(param).bytes_of_chunks.size()); ++k) {
     const ChunkId at{param, k};
-    if (!ledger_.chunk(at).Skip(trainer, step)) {
+    if (!ledger_.chunk(at).Skip(trainer, step, ledger_.config().restarted ? kLackingMax : kStepsAheadMax)) {
       Fail(FailedPrecondition("E-rpc-credit", "trainer ", trainer, " ended step ", step,
                               " while the gradient of ", ledger_.param(param).name, " of step ",
                               ledger_.chunk(at).taken(trainer), " has not come"),
            out);
       return false;
     }
+    CutIfReached(at, out);
     Advance(at, out);
     AnswerWaiting(at, out);
     StartSave(param, out);

@@ -18,9 +18,9 @@
 // when all such chunks are measured, the servers exchange their measures; then one block computes what all
 // updates need, and the updates run (sum_exchange.h). If another server dies, the job ends.
 //
-// A gradient may be selected rows of a table, which is one chunk. It states its length; in sync mode every
-// trainer sends one in each step, even without rows. Single rows of a table are requested by version, as
-// chunks are.
+// A gradient may be selected rows of a table; a chunk is then the table, or one of its shards. It states its
+// length; in sync mode every trainer sends one in each step, even without rows. Single rows of a table are
+// requested by version, as chunks are.
 //
 // For a checkpoint each chunk is copied when it reaches the checkpoint's step (cut_progress.h). The copies
 // are written while training continues; one checkpoint is made at a time. A trainer's full log brings one
@@ -48,6 +48,7 @@
 #include "executor/pserver/machine/cut_progress.h"
 #include "executor/pserver/machine/sum_exchange.h"
 #include "executor/pserver/machine/update_policy.h"
+#include "executor/pserver/machine/vector_cut.h"
 #include "framework/base/status.h"
 
 namespace penstock::pserver {
@@ -55,6 +56,17 @@ namespace penstock::pserver {
 class StateMachine {
  public:
   StateMachine(MachineConfig config, std::unique_ptr<UpdatePolicy> policy);
+
+  // Adds a param while the job runs; its chunks have this version. Returns its number, the next one.
+  int AddParam(MachineConfig::Param param, std::uint64_t version) {
+    return ledger_.AddParam(std::move(param), version);
+  }
+  int param_count() const { return static_cast<int>(ledger_.config().params.size()); }
+  const std::string& name(int param) const { return ledger_.param(param).name; }
+  // The trainer's gradients of all chunks of the param are here, or taken, for steps below this.
+  std::uint64_t whole_below(int param, int trainer) const;
+  // The least credit of the param's chunks.
+  std::uint64_t least_credit(int param, int trainer) const;
 
   // Messages. The caller has checked that trainers and params are in range; everything else is checked here.
   void Push(const PushEvent& push, Actions& out);
@@ -69,6 +81,9 @@ class StateMachine {
   void RequestCut(int trainer, std::uint64_t step, Actions& out);
   // A trainer has come, with this open step.
   void Joined(int trainer, std::uint64_t step);
+  bool gone(int trainer) const {  // it has completed, or the others go on without it
+    return completed(trainer) || ledger_.trainer(trainer).lost;
+  }
   // The trainer has died before it completed, and the others wait for a new process, or go on without it.
   void Lose(int trainer, Actions& out);
   // A new process takes the trainer's place. What has come of its incomplete step is dropped, except
@@ -79,9 +94,14 @@ class StateMachine {
   void BeginAt(int trainer, std::uint64_t step, Actions& out);
   // The trainer has failed or died before it completed, which ends the job.
   void Gone(int trainer, const Status& why, Actions& out);
-  // The job is about to stop. Until StopAt no update begins beyond those of the returned version, which may
-  // have begun.
-  std::uint64_t HoldUpdates();
+  // The highest version whose updates may have begun.
+  std::uint64_t steps_begun() const;
+  // Until StopAt or CutAt no update begins beyond those of the returned version, which is so far ahead of
+  // those that may have begun.
+  std::uint64_t HoldUpdates(std::uint64_t ahead = 0);
+  // The servers have agreed on a checkpoint of this version, at least the returned one; updates go on. False:
+  // another one is being made; try again.
+  bool CutAt(std::uint64_t version, Actions& out);
   // No update begins beyond those of this version, at least the returned one; a checkpoint of it is made.
   void StopAt(std::uint64_t version, Actions& out);
   // Ends the job: an error of ours, or a cancellation.
@@ -128,8 +148,11 @@ class StateMachine {
     return ledger_.param(param).clips && ledger_.chunk({param, chunk}).measured();
   }
   const SumExchange& sums() const { return sums_; }
-  // The newest version in a checkpoint, sent in every reply; 0: none.
-  std::uint64_t durable_version() const { return durable_version_; }
+  // The newest version in a checkpoint, sent in every reply; 0: none. In asynchronous training, the number of
+  // this trainer's steps in one.
+  std::uint64_t durable_version(int trainer) const {
+    return by_trainer() ? vector_.durable[static_cast<std::size_t>(trainer)] : durable_version_;
+  }
   // Of a server that was started again: whether it has the steps that trainers had ended when they came.
   bool HasCaughtUp() const;
 
@@ -164,6 +187,7 @@ class StateMachine {
   void Leave(int trainer, Actions& out);
   void ForgetRequests(int trainer);
   std::uint64_t FindStep(int trainer) const;
+  Status CanRepeat(int trainer, std::uint64_t step) const;
   void EndIfDrained(Actions& out);
   void Cut(ChunkId at, std::uint64_t step, Actions& out);
   void CutIfDue(ChunkId at, bool all_are_there, Actions& out);
@@ -171,6 +195,25 @@ class StateMachine {
   void CutIfIdle(Actions& out);
   void CutIfStopped(Actions& out);
   void PlanCut(std::uint64_t version, Actions& out);
+  void CutThoseAt(std::uint64_t version, Actions& out);
+
+  // Checkpoints of asynchronous training (state_machine_vector_cuts.cc).
+  bool by_trainer() const { return !ledger_.config().starts.empty(); }
+  std::uint64_t FirstDurable(int trainer) const {
+    const MachineConfig::Start& start = ledger_.config().starts[static_cast<std::size_t>(trainer)];
+    return start.Durable(ledger_.config().counts_steps);
+  }
+  std::uint64_t StepsToBeIn(int trainer) const;
+  bool WouldFreeALog() const;
+  std::uint64_t LowStep() const;
+  bool ValuesAreSet() const;
+  bool HoldsUpdate(ChunkId at) const;
+  void CutVectorIfDue(Actions& out);
+  void BeginVector(std::uint64_t name, Actions& out);
+  void CutIfReached(ChunkId at, Actions& out);
+  void CutTheRestOfVector(Actions& out);
+  void VectorWritten(Actions& out);
+  bool HasCaughtUpByTrainer() const;
 
   ChunkLedger ledger_;
   const std::unique_ptr<UpdatePolicy> policy_;
@@ -182,7 +225,9 @@ class StateMachine {
   CutProgress cut_;
   std::uint64_t durable_version_ = 0;
   std::set<ChunkId> wait_for_cut_;  // chunks with complete versions
-  std::uint64_t idle_steps_ = 0;    // of a server without updates: the steps that need no checkpoint any more
+  VectorCut vector_;
+  bool holds_updates_ = false;    // of asynchronous training: the job is about to stop
+  std::uint64_t idle_steps_ = 0;  // of a server without updates: the steps that need no checkpoint any more
   std::optional<std::uint64_t> stop_at_;  // a version, until its checkpoint is begun
   std::size_t busy_ = 0;                  // merges, measures, blocks, saves and copies in progress
   int completed_ = 0;                     // trainers, not counting those that left

@@ -14,6 +14,7 @@ void StateMachine::Cut(ChunkId at, std::uint64_t step, Actions& out) {
 
 // After an update of the chunk. `all_are_there`: no chunk has a lower version.
 void StateMachine::CutIfDue(ChunkId at, bool all_are_there, Actions& out) {
+  if (by_trainer()) return CutIfReached(at, out);
   if (const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.chunk(at).version())) Cut(at, *step, out);
   if (!all_are_there) return;
   if (const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.low_version())) CutTheRest(*step, out);
@@ -33,7 +34,7 @@ void StateMachine::CutTheRest(std::uint64_t step, Actions& out) {
 
 // A server that updates nothing has a part too: the checkpoint would not be whole without it.
 void StateMachine::CutIfIdle(Actions& out) {
-  if (ledger_.UpdatedChunks() > 0) return;
+  if (ledger_.UpdatedChunks() > 0 || by_trainer()) return;
   std::uint64_t ended = 0;
   bool first = true;
   for (int t = 0; t < ledger_.config().trainers; ++t) {
@@ -46,19 +47,69 @@ void StateMachine::CutIfIdle(Actions& out) {
   }
 }
 
-std::uint64_t StateMachine::HoldUpdates() {
+std::uint64_t StateMachine::steps_begun() const {
+  if (by_trainer()) {
+    const std::uint64_t low = LowStep();
+    return low - std::min(low, ledger_.config().first_step);
+  }
   // The learning rate and the norms of a step are computed before its updates.
   std::uint64_t begun = std::max(rate_runs_ + (rate_running_ ? 1 : 0), sums_.begun());
   for (const ChunkId& at : ledger_.AllChunks()) {
     const ChunkAccount& chunk = ledger_.chunk(at);
     begun = std::max(begun, chunk.version() + (chunk.running() ? 1 : 0));
   }
-  cut_.Limit(begun);
   return begun;
+}
+
+std::uint64_t StateMachine::HoldUpdates(std::uint64_t ahead) {
+  if (by_trainer()) {
+    ahead == 0 ? holds_updates_ = true : (vector_.BeginAgreement(), true);
+    const std::uint64_t low = LowStep();
+    return low == 0 ? 0 : std::max(low, vector_.last() + 1) + ahead - ledger_.config().first_step;
+  }
+  const std::uint64_t limit = steps_begun() + ahead;
+  cut_.Limit(limit);
+  return limit;
+}
+
+bool StateMachine::CutAt(std::uint64_t version, Actions& out) {
+  if (ended_) return true;
+  if (by_trainer()) {
+    if (vector_.open()) return false;
+    vector_.Agree(version + ledger_.config().first_step);
+    CutVectorIfDue(out);
+    return true;
+  }
+  if (cut_.open()) return false;
+  cut_.Limit(std::nullopt);
+  if (version > durable_version_) {  // else this server was started again, and has it
+    cut_.Agree(version);
+    CutThoseAt(version, out);
+  }
+  for (const ChunkId& at : std::exchange(wait_for_cut_, {})) StartBlock(at, out);
+  return true;
+}
+
+// Begins a checkpoint that was planned when chunks had its version already.
+void StateMachine::CutThoseAt(std::uint64_t version, Actions& out) {
+  const std::uint64_t step = cut_.StepOf(version);
+  if (ledger_.UpdatedChunks() == 0) {
+    if (idle_steps_ >= version) CutTheRest(step, out);
+    return;
+  }
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    if (!IsStart(at.param) && ledger_.chunk(at).version() == version) Cut(at, step, out);
+  }
+  if (ledger_.low_version() == version) CutTheRest(step, out);
 }
 
 void StateMachine::StopAt(std::uint64_t version, Actions& out) {
   if (ended_) return;
+  if (by_trainer()) {
+    holds_updates_ = true;
+    if (version > 0) stop_at_ = version + ledger_.config().first_step;
+    return CutVectorIfDue(out);
+  }
   cut_.Limit(version);
   if (version > 0) stop_at_ = version;
   for (const ChunkId& at : std::exchange(wait_for_cut_, {})) StartBlock(at, out);
@@ -68,7 +119,7 @@ void StateMachine::StopAt(std::uint64_t version, Actions& out) {
 // All chunks stay in the version of the stop, so they are copied together, unless they were when they
 // reached it.
 void StateMachine::CutIfStopped(Actions& out) {
-  if (!stop_at_ || cut_.open()) return;
+  if (!stop_at_ || cut_.open() || by_trainer()) return;
   const bool idle = ledger_.UpdatedChunks() == 0;
   if (!idle && ledger_.low_version() < *stop_at_) return;
   const std::uint64_t version = *std::exchange(stop_at_, std::nullopt);
@@ -84,7 +135,12 @@ void StateMachine::CutIfStopped(Actions& out) {
 
 void StateMachine::RequestCut(int trainer, std::uint64_t step, Actions& out) {
   if (ended_) return;
-  PlanCut(std::min(step, ledger_.trainer(trainer).steps_ended), out);
+  if (by_trainer()) {
+    vector_.asked.insert(trainer);
+    CutVectorIfDue(out);
+  } else {
+    PlanCut(std::min(step, ledger_.trainer(trainer).steps_ended), out);
+  }
   out.emplace_back(ReplyAction{trainer, protocol::Durable{}});
 }
 
@@ -92,6 +148,10 @@ void StateMachine::RequestCut(int trainer, std::uint64_t step, Actions& out) {
 // to go on before it is made. So may others, and each of them has sent the steps below the first possible
 // version, because no chunk gets further without all trainers.
 void StateMachine::PlanCut(std::uint64_t version, Actions& out) {
+  if (by_trainer()) {
+    if (!vector_.open()) vector_.Plan();
+    return CutVectorIfDue(out);
+  }
   if (!cut_.makes_any() || cut_.open() || version <= durable_version_) return;
   std::uint64_t first = std::max(durable_version_ + 1, rate_runs_ + (rate_running_ ? 1 : 0));
   for (const ChunkId& at : ledger_.AllChunks()) {
@@ -100,12 +160,7 @@ void StateMachine::PlanCut(std::uint64_t version, Actions& out) {
   }
   version = std::max(version, first);
   if (cut_.HasOneIn(first, version)) return;
-  version = cut_.Plan(version);
-  const std::optional<std::uint64_t> step = cut_.StepAt(version);
-  for (const ChunkId& at : ledger_.AllChunks()) {
-    if (!IsStart(at.param) && ledger_.chunk(at).version() == version) Cut(at, *step, out);
-  }
-  if (ledger_.low_version() == version) CutTheRest(*step, out);
+  CutThoseAt(cut_.Plan(version), out);
 }
 
 void StateMachine::CutCopied(Actions& out) {
@@ -113,15 +168,17 @@ void StateMachine::CutCopied(Actions& out) {
   cut_.End();
   if (ended_ || !cut_.whole()) return;
   ++busy_;
-  out.emplace_back(WriteCutAction{cut_.step()});
+  if (!by_trainer()) vector_.write.step = cut_.step();
+  out.emplace_back(vector_.write);
 }
 
 void StateMachine::CutWritten(const Status& status, Actions& out) {
   if (ended_) return;
   if (!status.ok()) return Fail(status, out);
   --busy_;
-  durable_version_ = cut_.step() - ledger_.config().first_step;
+  if (!by_trainer()) durable_version_ = cut_.step() - ledger_.config().first_step;
   cut_.Close();
+  if (by_trainer()) VectorWritten(out);
   for (int t = 0; ledger_.config().recovers && t < ledger_.trainers(); ++t)
     out.emplace_back(ReplyAction{t, protocol::Durable{}});
   for (const ChunkId& at : std::exchange(wait_for_cut_, {})) StartBlock(at, out);
@@ -131,6 +188,7 @@ void StateMachine::CutWritten(const Status& status, Actions& out) {
 }
 
 bool StateMachine::HasCaughtUp() const {
+  if (by_trainer()) return HasCaughtUpByTrainer();
   for (int t = 0; t < ledger_.trainers(); ++t)
     if (ledger_.trainer(t).steps_ended < ledger_.trainer(t).step_at_hello) return false;
   std::uint64_t least = ledger_.trainer(0).step_at_hello;

@@ -14,10 +14,12 @@ constexpr std::size_t kWaitingRowsMax = 1024;
 
 void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   if (ended_) return;
-  const ChunkId at{pull.param, 0};
+  const ChunkId at{pull.param, pull.chunk};
+  if (const Status there = ledger_.CheckChunk(pull.trainer, "asked for rows of", at); !there.ok())
+    return Fail(there, out);
   ChunkAccount& account = ledger_.chunk(at);
   // Rows are gathered from the table itself: while a block runs, there is no copy of the previous version.
-  const PullAnswer answer = account.loading()
+  const PullAnswer answer = account.loading() || account.awaited()
                                 ? PullAnswer::kWait
                                 : policy_->Pull(ledger_, at, pull.trainer, pull.version, !account.running());
   if (answer == PullAnswer::kNow || answer == PullAnswer::kNewest) {

@@ -24,6 +24,9 @@ void StateMachine::PushInitial(const PushEvent& push, Actions& out) {
                     .With("load values only in a new job: if penstock.resume_step() == 0"),
                 out);
   }
+  const bool is_key = ledger_.param(push.param).is_key;  // of which only worker 0 sends the value
+  if (is_key && (chunk.version() > 0 || !chunk.initial_of().empty() || push.trainer != 0))
+    return Acknowledge(push, ledger_.config().window, out);
   if (chunk.version() > 0 && !chunk.initial_of().contains(push.trainer)) {
     return Fail(FailedPrecondition("E-load-differs", "trainer ", push.trainer, " set the value of ",
                                    ledger_.param(push.param).name,
@@ -49,7 +52,8 @@ bool StateMachine::StartInitial(ChunkId at, Actions& out) {
 // yet, or the job has ended.
 bool StateMachine::HasAllInitial(ChunkId at, Actions& out) {
   const ChunkAccount& account = ledger_.chunk(at);
-  if (account.version() > 0 || account.initial_of().empty()) return true;
+  const bool is_key = ledger_.param(at.param).is_key;
+  if (is_key || account.version() > 0 || account.initial_of().empty()) return true;
   for (int t = 0; t < ledger_.trainers(); ++t) {
     if (account.initial_of().contains(t) || ledger_.IsAbsent(t, 0)) continue;
     if (ledger_.trainer(t).steps_begun == 0) return false;
@@ -67,6 +71,7 @@ bool StateMachine::HasAllInitial(ChunkId at, Actions& out) {
 void StateMachine::Joined(int trainer, std::uint64_t step) {
   TrainerAccount& account = ledger_.trainer(trainer);
   account.step_at_hello = step;
+  if (by_trainer()) return;
   if (ledger_.config().restarted && step > 0 && step < ledger_.config().first_version)
     account.steps_ended = account.steps_begun = step;
 }
@@ -100,11 +105,14 @@ std::uint64_t StateMachine::FindStep(int trainer) const {
   const bool waits = trainer_loss() == TrainerLoss::kWait;
   std::optional<std::uint64_t> step;
   for (const ChunkId& at : ledger_.AllChunks()) {
-    if (IsStart(at.param)) continue;
+    if (IsStart(at.param) || ledger_.param(at.param).is_key) continue;
     const ChunkAccount& chunk = ledger_.chunk(at);
     const std::uint64_t own = waits ? chunk.whole_below(trainer) : chunk.taken(trainer);
     step = !step ? own : waits ? std::min(*step, own) : std::max(*step, own);
   }
+  // A schedule needs the count of a step, too, which may have been lost with the process.
+  if (step && waits && ledger_.config().counts_steps)
+    step = std::min(*step, ledger_.trainer(trainer).reported.first_gap());
   return step.value_or(ledger_.trainer(trainer).steps_ended);
 }
 
@@ -113,15 +121,38 @@ std::uint64_t StateMachine::continues_at(int trainer) const {
   return knows ? steps_ended(trainer) : protocol::kAnyStep;
 }
 
+// Whether the memory still has all values with which a step began. A process that dies while it sends several
+// steps again to a server that was started again leaves chunks that are steps apart.
+Status StateMachine::CanRepeat(int trainer, std::uint64_t step) const {
+  if (trainer_loss() != TrainerLoss::kWait || !policy_->StepsAreWhole()) return OkStatus();
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    const ChunkAccount& chunk = ledger_.chunk(at);
+    if (IsStart(at.param) || ledger_.param(at.param).is_key ||
+        chunk.version() + (chunk.running() ? 1 : 0) <= step + 1)
+      continue;
+    return FailedPrecondition("E-resume-step", "trainer ", trainer,
+                              " died while it sent its steps again: of ", ledger_.param(at.param).name,
+                              " there are ", chunk.version(), " steps, of another parameter ", step,
+                              ", and with its values a new process cannot repeat the next one")
+        .With("restart the job from its last checkpoint: --max_restart N does");
+  }
+  return OkStatus();
+}
+
 void StateMachine::Return(int trainer, Actions& out) {
   if (ended_ || completed(trainer)) return;
   TrainerAccount& from = ledger_.trainer(trainer);
   const std::uint64_t step = FindStep(trainer);
-  for (const ChunkId& at : ledger_.AllChunks())
-    ledger_.chunk(at).Forget(trainer, IsStart(at.param) ? 0 : step);
+  if (const Status repeats = CanRepeat(trainer, step); !repeats.ok()) return Fail(repeats, out);
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    ChunkAccount& chunk = ledger_.chunk(at);
+    const bool is_key = ledger_.param(at.param).is_key;  // each has steps of its own
+    chunk.Forget(trainer, IsStart(at.param) ? 0 : is_key ? chunk.whole_below(trainer) : step);
+  }
   ForgetRequests(trainer);
   from.lost = false;
   from.steps_ended = from.kept_below = step;
+  from.announced.erase(from.announced.lower_bound(step), from.announced.end());
   // The earlier process took along what it had kept for this server, which needs it to be started again.
   if (ledger_.config().recovers) PlanCut(step, out);
   if (trainer_loss() != TrainerLoss::kShrink) return;
@@ -161,6 +192,7 @@ void StateMachine::Leave(int trainer, Actions& out) {
   TellWhoLeft(out);
   AdvanceAll(out);  // some may have waited for this trainer
   GiveAllTurns(out);
+  CutVectorIfDue(out);
   EndIfDrained(out);
 }
 

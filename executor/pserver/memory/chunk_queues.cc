@@ -14,6 +14,11 @@ void ChunkQueues::Post(std::size_t queue) {
   });
 }
 
+void ChunkQueues::Add(std::size_t queues) {
+  const std::lock_guard lock(mutex_);
+  queues_.resize(queues_.size() + queues);
+}
+
 void ChunkQueues::Push(std::size_t queue, Size size, Job job) {
   {
     const std::lock_guard lock(mutex_);

@@ -32,6 +32,8 @@ class ChunkQueues {
   // `post` must run the work later, on any thread, never inside the call; it may run several in parallel.
   ChunkQueues(std::size_t queue_count, std::function<void(Job)> post);
 
+  // Adds queues, whose numbers follow.
+  void Add(std::size_t queues);
   // Never runs a job itself, so it may be called from a job and under a lock that jobs take. An exception of
   // a job leaves the posted work, or RunSmall, and its queue continues.
   void Push(std::size_t queue, Size size, Job job);

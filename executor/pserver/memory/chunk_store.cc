@@ -37,8 +37,8 @@ Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chu
 
 Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const roles::PserverFacts& facts,
                                                      Scope& scope, std::optional<std::size_t> chunk_limit,
-                                                     std::size_t part_bytes) {
-  std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope, part_bytes));
+                                                     std::size_t part_bytes, TableShards shards, Disk& disk) {
+  std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope, part_bytes, shards, disk));
   PENSTOCK_ASSIGN_OR_RETURN(JobPolicies policies, ReadPolicies(program.meta()));
   store->row_policies_ = std::move(policies.rows);
   for (const auto& [name, written] : NamesOf(program, {facts.lr_block, facts.shared_block})) {
@@ -84,7 +84,7 @@ Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std:
 }
 
 ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
-  const std::size_t first_queue = queue_count() - 1;
+  const std::size_t first_queue = queue_count();
   Param& param = params_.emplace_back();
   param.piece = served.param;
   param.start = served.start;
@@ -235,30 +235,31 @@ Status ChunkStore::RequireLiveMeans() const {
   return OkStatus();
 }
 
-std::size_t ChunkStore::QueueOf(int param, int chunk) const {
-  if (param >= 0)
-    return params_[static_cast<std::size_t>(param)].first_queue + static_cast<std::size_t>(chunk);
-  return params_.empty() ? 0 : params_.back().first_queue + params_.back().chunks.size();
+MachineConfig::Param ChunkStore::ShapeOf(int number) const {
+  const Param& param = params_[static_cast<std::size_t>(number)];
+  MachineConfig::Param shape;
+  shape.name = param.piece.name;
+  shape.start = param.start;
+  shape.clips = param.clips;
+  shape.is_key = param.is_key;
+  shape.turns = param.turns;
+  shape.by_id = param.is_key && param.by_id;
+  shape.compressible = param.is_key && !param.rows && param.piece.dtype == DType::kFp32;
+  if (param.rows) {
+    shape.pushed_row_bytes = sizeof(std::int64_t) + static_cast<std::size_t>(param.piece.shape.RowWidth()) *
+                                                        SizeOf(param.piece.dtype);
+  }
+  for (const auto& chunk : param.chunks) {
+    shape.bytes_of_chunks.push_back(chunk->param.bytes());
+    if (param.compression.none()) continue;
+    shape.compressed_bytes.push_back(static_cast<std::size_t>(param.compression.Bytes(chunk->param.count())));
+  }
+  return shape;
 }
 
 std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
   std::vector<MachineConfig::Param> shapes;
-  for (const Param& param : params_) {
-    MachineConfig::Param& shape = shapes.emplace_back();
-    shape.name = param.piece.name;
-    shape.start = param.start;
-    shape.clips = param.clips;
-    if (param.rows) {
-      shape.pushed_row_bytes = sizeof(std::int64_t) + static_cast<std::size_t>(param.piece.shape.RowWidth()) *
-                                                          SizeOf(param.piece.dtype);
-    }
-    for (const auto& chunk : param.chunks) {
-      shape.bytes_of_chunks.push_back(chunk->param.bytes());
-      if (param.compression.none()) continue;
-      shape.compressed_bytes.push_back(
-          static_cast<std::size_t>(param.compression.Bytes(chunk->param.count())));
-    }
-  }
+  for (std::size_t p = 0; p < params_.size(); ++p) shapes.push_back(ShapeOf(static_cast<int>(p)));
   return shapes;
 }
 
@@ -266,7 +267,8 @@ Status ChunkStore::Merge(const MergeAction& merge) {
   if (merge.initial) return SetInitial(merge);
   Chunk& chunk = At(merge.param, merge.chunk);
   const Param& param = params_[static_cast<std::size_t>(merge.param)];
-  chunk.mean_of = merge.mean_of;
+  chunk.largest = std::max(chunk.largest, merge.largest);
+  chunk.mean_of = param.is_key ? 0 : merge.mean_of;  // keys are sums
   if (param.start) {
     Place(merge.parts, chunk.param);
     return OkStatus();
@@ -279,10 +281,13 @@ Status ChunkStore::Merge(const MergeAction& merge) {
 }
 
 Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk) {
-  if (!param.compression.none() && !merge.parts.empty()) {
+  const Compression how = merge.threshold > 0
+                              ? Compression{.kind = Compression::Kind::kTwoBit, .threshold = merge.threshold}
+                              : param.compression;
+  if (!how.none() && !merge.parts.empty()) {
     MergeAction expanded = merge;
     Tensor whole = pool_.Make(chunk.param.dtype(), chunk.param.shape());
-    PENSTOCK_RETURN_IF_ERROR(protocol::Expand(param.compression, merge.parts, whole.Span<float>()));
+    PENSTOCK_RETURN_IF_ERROR(protocol::Expand(how, merge.parts, whole.Span<float>()));
     expanded.parts = {Payload::Of(whole, 0, whole.bytes())};
     return MergeExpanded(expanded, param, chunk);
   }
@@ -320,7 +325,7 @@ void ChunkStore::AddToSum(const MergeAction& merge, const Param& param, Chunk& c
   if (!sum.initialized()) sum = pool_.Make(chunk.param.dtype(), chunk.param.shape());
   Addition addition{.first = chunk.merged == 1, .to = chunk.first ? &*chunk.first : nullptr};
   if (last) addition.factor = all == param.addends ? param.merge->factor : std::optional(MeanOf(all));
-  if (last && merge.mean_of > 0) addition.factor = MeanOf(merge.mean_of);
+  if (last && chunk.mean_of > 0) addition.factor = MeanOf(chunk.mean_of);
   AddGradient(merge.parts, addition, sum);
   chunk.first.reset();
 }
@@ -332,10 +337,15 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
   }
   Chunk& chunk = At(run.param, run.chunk);
   Param& param = params_[static_cast<std::size_t>(run.param)];
-  if (keeps_versions_) KeepVersion(param, chunk);
+  CopyCut(run.param, run.chunk);
+  Status fetched = FetchListed(param, chunk);
+  if (fetched.ok() && keeps_versions_) fetched = KeepVersion(param, chunk);
   if (param.rows && !param.row_update && chunk.mean_of > 0) ScaleRows(param, chunk);
-  Status status = param.table != nullptr ? UpdateTable(param, chunk, runner)
-                                         : chunk.update.Run(runner, program_, param.block, *chunk.scope);
+  Status status = !fetched.ok()                ? std::move(fetched)
+                  : param.key_table != nullptr ? UpdateKeyTable(param, chunk)
+                  : param.is_key               ? UpdateKey(param, chunk, runner)
+                  : param.by_id                ? UpdateTable(param, chunk, runner)
+                                : chunk.update.Run(runner, program_, param.block, *chunk.scope);
   if (!status.ok()) {
     return std::move(status).With(StrCat("in the update of ", param.piece.name, " for step ", run.step,
                                          " on pserver ", facts_.address));
@@ -357,29 +367,40 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
 void ChunkStore::KeepVersions() {
   keeps_versions_ = true;
   for (const Param& param : params_) {
-    if (param.table != nullptr) param.table->KeepLast();
+    for (const auto& chunk : param.chunks) {
+      if (chunk->table != nullptr) chunk->table->KeepLast();
+    }
   }
 }
 
 // Before an update. The copy that trainers got is kept; rows are copied if the update may change them.
-void ChunkStore::KeepVersion(const Param& param, Chunk& chunk) {
-  if (param.table == nullptr) {
+Status ChunkStore::KeepVersion(const Param& param, Chunk& chunk) {
+  if (chunk.table == nullptr) {
     const bool is_there = chunk.published != nullptr && chunk.published_version == chunk.version;
     chunk.kept = is_there ? std::exchange(chunk.published, nullptr)
                           : Published::Copy(chunk.param, {.part_bytes = part_bytes_}, pool_);
-    return;
+    return OkStatus();
   }
   std::vector<std::int64_t> ids;
   for (const auto& grad : chunk.grads) {
     const auto& rows = grad->As<SelectedRows>().rows;
     ids.insert(ids.end(), rows.begin(), rows.end());
   }
-  if (!param.row_update || param.table->has_policy()) {  // every row may change
-    table::RowCopy stored = param.table->BeginCopy();
-    param.table->CopyRows(stored, param.table->row_count());
+  if (chunk.table->has_policy() && chunk.table->has_cold_rows()) {
+    table::RowCopy leaving = chunk.table->CopyLeaving();
+    PENSTOCK_RETURN_IF_ERROR(leaving.status);
+    chunk.kept_rows.emplace(std::move(ids), *chunk.table, RowBytes(param.piece));
+    chunk.kept_rows->Add(std::move(leaving.rows));
+    return OkStatus();
+  }
+  const bool by_rows = param.row_update || param.key_table != nullptr;
+  if (!by_rows || chunk.table->has_policy()) {  // every row may change
+    table::RowCopy stored = chunk.table->BeginCopy();
+    chunk.table->CopyRows(stored, chunk.table->row_count());
     ids.insert(ids.end(), stored.rows.rows.begin(), stored.rows.rows.end());
   }
-  chunk.kept_rows.emplace(std::move(ids), *param.table, RowBytes(param.piece));
+  chunk.kept_rows.emplace(std::move(ids), *chunk.table, RowBytes(param.piece));
+  return OkStatus();
 }
 
 Status ChunkStore::CountStep(int trainer) {
@@ -407,7 +428,8 @@ std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::
   if (c.published == nullptr || c.published_version != version) {
     if (version != c.version) return nullptr;
     c.published.reset();  // the new copy may reuse its memory
-    c.published = Published::Copy(c.param, way, pool_);
+    const bool replaced = params_[static_cast<std::size_t>(param)].is_key && c.updater == nullptr;
+    c.published = replaced ? Published::Share(c.param, way) : Published::Copy(c.param, way, pool_);
     c.published_version = version;
     c.published_to.clear();
   }

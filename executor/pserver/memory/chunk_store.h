@@ -1,7 +1,7 @@
 // The memory of a parameter server. Each chunk has its own scope, whose variables are views of the chunk's
 // rows; state that the optimizer does not keep per row (adam's beta powers) has a copy per chunk, so all
-// chunks evolve alike. A held parameter has only the chunk itself, which its one merge fills. A table sharded
-// by id is one chunk, whose scope has the columns of its rows (executor/table).
+// chunks evolve alike. A held parameter has only the chunk itself, which its one merge fills. Of a table
+// sharded by id, a chunk is a shard (TableShards), with a table::RowTable of its own.
 //
 //   store.Merge({.trainer = 0, .parts = g0});  store.Merge({.trainer = 1, .parts = g1});
 //   store.Run({.step = 0}, runner);
@@ -16,9 +16,10 @@
 // that other servers sent, and the shared block runs there (state_machine_sums.cc).
 //
 // Thread-safe for different chunks. These run one at a time on the queue of their chunk (chunk_queues.h):
-// Merge, Measure, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave, CopyTable,
-// CopyState, BeginSweep, Sweep, RowCountsOf; on the queue of the learning-rate block: its Run, OwnSums,
-// Combine, CopyRates, CopyShared. PublishTables has its own rule; the others may be called at any time.
+// Merge, Measure, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave,
+// CopyForCheckpoint, CopyTable, CopyState, BeginCut, CopyCut, BeginSweep, Sweep, RowCountsOf, SetUpdate,
+// DropKey; on the queue of the learning-rate block: its Run, OwnSums, Combine, CopyRates, CopyShared.
+// PublishTables has its own rule; the others may be called at any time.
 #pragma once
 
 #include <atomic>
@@ -31,15 +32,16 @@
 #include <utility>
 #include <vector>
 
-#include "executor/checkpoint/fluid_files.h"
 #include "executor/protocol/contract.h"
 #include "executor/pserver/machine/state_machine.h"
 #include "executor/pserver/memory/buffer_pool.h"
 #include "executor/pserver/memory/chunk_policy.h"
+#include "executor/pserver/memory/growing_list.h"
 #include "executor/pserver/memory/kept_rows.h"
 #include "executor/pserver/memory/lazy_block.h"
 #include "executor/pserver/memory/merge_plan.h"
 #include "executor/pserver/memory/published.h"
+#include "executor/pserver/memory/table_copy.h"
 #include "executor/table/row_table.h"
 #include "framework/ir/program.h"
 #include "framework/runtime/block_runner.h"
@@ -47,15 +49,29 @@
 #include "framework/tensor/scope.h"
 #include "framework/text/row_policy.h"
 
+namespace penstock::kvstore {
+struct KeyOptimizer;
+class KeyTable;
+}  // namespace penstock::kvstore
+
 namespace penstock::pserver {
 
-using NamedTensors = checkpoint::NamedList;
+class KeyUpdater;  // key_updater.h
 
 // What the updates of a param keep from one step to the next, at some version of each chunk.
 struct StateCopy {
   NamedTensors tensors;       // the param first
   std::size_t constants = 0;  // the last of them, which updates only read
   std::atomic<int> chunks_left = 0;
+};
+
+// The number of shards of each table sharded by id. It changes no byte of any result. Tables have one shard
+// where an update may depend on all rows of a gradient or of the table: if rows are not updated one by one
+// (a clip, a regularizer, an optimizer without a RowRule), with momentum (RowRule::StepsWithoutRows), with a
+// budget; and if the startup program gives values without ids.
+struct TableShards {
+  std::optional<int> exactly = {};  // where a table can have several; nullopt: by its size
+  int most = 1;                     // by size: a shard for each 4 MB that the table is expected to have
 };
 
 class ChunkStore {
@@ -67,13 +83,33 @@ class ChunkStore {
   // of `part_bytes`.
   static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const roles::PserverFacts& facts,
                                                   Scope& scope, std::optional<std::size_t> chunk_limit = {},
-                                                  std::size_t part_bytes = kMaxBodyBytes);
+                                                  std::size_t part_bytes = kMaxBodyBytes,
+                                                  TableShards shards = {}, Disk& disk = SystemDisk());
 
   // Sets the version of all chunks that are updated. Call before any is used.
   void BeginAt(std::uint64_t version);
   std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
   std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }
+
+  // Adds a key of a key-value store (chunk_store_keys.cc) after the params that there are, with zeros.
+  // Returns its number. kFailedPrecondition E-kv-memory: it is too large.
+  struct NewKey {
+    protocol::ContractPiece piece;
+    bool turns = false;                                   // as in MachineConfig::Param
+    bool whole = false;                                   // one chunk, and not a piece of a key
+    std::shared_ptr<const kvstore::KeyTable> table = {};  // null: it is no table of any ids
+  };
+  Result<int> AddKey(const NewKey& key);
+  MachineConfig::Param ShapeOf(int param) const;
+  // What updates keys from now on, or nothing: then a merged gradient replaces the value. OptimizerFits tells
+  // first whether it can update the key: E-kv-optimizer-... SetUpdate is called on the queue of each chunk.
+  Status OptimizerFits(const kvstore::KeyOptimizer& optimizer, int param) const;
+  Status SetUpdate(std::shared_ptr<const kvstore::KeyOptimizer> optimizer, ChunkId at, bool keeps_state,
+                   BlockRunner& runner);
+
+  // Frees the memory of a chunk of a key that is used no longer; on its queue.
+  void DropKey(ChunkId at);
 
   // Requires that Merge may get fewer gradients than trainers (MergeAction::of) and divide by their number.
   // kUnimplemented E-server-backup: the update of a param is not made of the mean of the gradients.
@@ -88,8 +124,15 @@ class ChunkStore {
   Status RequireLiveMeans() const;
 
   // The index of a queue: one for each chunk, and (param -1) one for the learning-rate block.
-  std::size_t QueueOf(int param, int chunk) const;
-  std::size_t queue_count() const { return QueueOf(-1, 0) + 1; }
+  // Numbers below kFirstQueue that QueueOf does not return are the caller's.
+  static constexpr std::size_t kFirstQueue = 2;
+  std::size_t QueueOf(int param, int chunk) const {
+    if (param < 0) return 0;
+    return params_[static_cast<std::size_t>(param)].first_queue + static_cast<std::size_t>(chunk);
+  }
+  std::size_t queue_count() const {
+    return params_.empty() ? kFirstQueue : params_.back().first_queue + params_.back().chunks.size();
+  }
   std::size_t ChunkBytes(int param, int chunk) const { return At(param, chunk).param.bytes(); }
   std::size_t GatheredBytes(const RowsEvent& pull) const;
   // Memory beside the scope's variables: sums in progress and published copies (BufferPool::bytes_made).
@@ -121,8 +164,11 @@ class ChunkStore {
   Newest PublishNewest(int param, int chunk, int trainer, std::uint64_t version, bool checksums);
   // The number of updates of the chunk; call on its queue.
   std::uint64_t VersionOf(int param, int chunk) const { return At(param, chunk).version; }
-  // The current rows of a table, one for each id of the request; after KeepVersions, in its version.
-  Tensor Gather(const RowsEvent& pull) const;
+  // kInvalidArgument E-rpc-row: an id of the request is not of its shard.
+  Status CheckShard(const RowsEvent& pull) const;
+  // The current rows of a table, one for each id of the request; after KeepVersions, in its version. Errors
+  // of RowTable::Fetch.
+  Result<Tensor> Gather(const RowsEvent& pull) const;
   // Whether trainers may ask which rows of the param were updated: for tables in geo-SGD.
   bool NotesChanges(int param) const { return chunk_count(param) > 0 && At(param, 0).policy->NotesRows(); }
   // The current values of rows updated since the trainer's request of a lower version. Ids, then values.
@@ -134,23 +180,21 @@ class ChunkStore {
   // kInvalidArgument E-rpc-row: `ids` are not int64, or one is not a row of the table. A table sharded by id
   // has a row for any int64.
   Status CheckIds(int param, int trainer, const RowIds& ids) const;
-  // The number of a param that is a table sharded by id; -1 if there is none of that name.
+  // The number of a param of the program that is a table sharded by id; -1 if there is none of that name.
   int FindTable(const std::string& name) const;
-  // A table's rows, and what its updates keep beside them: the same rows of its states, and scalars.
-  struct TableCopy {
-    SelectedRows rows;
-    NamedTensors state;
-    std::size_t scalars = 0;                   // the first of them, which are not rows
-    std::size_t constants = 0;                 // the last of those
-    std::optional<table::LifeCopy> life = {};  // of CopyTable, if the table has a policy of rows
-  };
-  // Copies the table in portions, as it is at the first call: the call that completes the copy returns it,
-  // the next starts a new one. An update in between first copies what is missing.
-  std::optional<TableCopy> CopyForSave(int param);
-  // A copy for a checkpoint, in one go, beside a copy in portions. Of a table whose rows may have missed
-  // updates, it has the rows as they lie, and table::RowCopy::versions among the states, and ::history among
-  // the scalars, under these names. A store made in a scope with such variables continues from them.
-  TableCopy CopyTable(int param) const;
+  // Copies the shard of a table in portions, as it is at the first call: the call that completes the copy
+  // returns it, the next starts a new one. An update in between first copies the rows that it changes, or
+  // what is missing, if it may change any. The rows are not in order yet (TableCopy::SortRows, JoinShards).
+  std::optional<TableCopy> CopyForSave(int param, int shard = 0);
+  // The same for a checkpoint, beside a copy for a save; returns each portion. Of a table whose rows may have
+  // missed updates, it has the rows as they lie, and table::RowCopy::versions among the states, and ::history
+  // among the scalars, under these names. A store made in a scope with such variables continues from them.
+  // BeginCut comes first: the copy is of that time. `changes`: only rows that changed since the last
+  // BeginCut.
+  void BeginCut(int param, int shard, bool changes);
+  CutPortion CopyForCheckpoint(int param, int shard);
+  // All of a shard at once, in the order of ids.
+  TableCopy CopyTable(int param, int shard = 0) const;
   static std::string VersionsOf(const std::string& table) { return table + "@VERSIONS"; }
   static std::string HistoryOf(const std::string& table) { return table + "@HISTORY"; }
   // Continues the policy of rows of a table, whose rows are in it, before the first update.
@@ -174,24 +218,35 @@ class ChunkStore {
   // the first holds the others' names, one per line.
   std::shared_ptr<StateCopy> BeginStateCopy(int param) const;
   void CopyState(int param, int chunk, StateCopy& copy) const;
+  // The same for a checkpoint, of the chunk as it is at BeginCut: made by CopyCut, or by the next update, if
+  // that comes before it.
+  void BeginCut(int param, int chunk, std::shared_ptr<StateCopy> copy) {
+    At(param, chunk).cut = std::move(copy);
+  }
+  void CopyCut(int param, int chunk);
   void CopyRates(StateCopy& copy) const;
   // The same for a checkpoint: what the blocks that run before all updates keep.
   NamedTensors CopyShared() const;
   static Status WriteState(Disk& disk, const std::string& file, const NamedTensors& tensors);
-  bool IsTable(int param) const { return params_[static_cast<std::size_t>(param)].table != nullptr; }
-  bool HasTables() const;  // sharded by id
+  bool IsTable(int param) const { return params_[static_cast<std::size_t>(param)].by_id; }
+  bool HasTables() const;  // of the program, sharded by id
   bool HasRowPolicies() const { return !row_policies_.empty(); }
+  // Whether a checkpoint keeps something of the policy.
+  bool KeepsLife(int param) const { return IsTable(param) && At(param, 0).table->has_policy(); }
   bool HasRowPolicy(int param) const {
-    return IsTable(param) && row_policies_.contains(params_[static_cast<std::size_t>(param)].piece.name);
+    return KeepsLife(param) || row_policies_.contains(params_[static_cast<std::size_t>(param)].piece.name);
   }
-  // Whether a table has begun to take back memory of evicted rows and nothing continues it yet: then Sweep
-  // must be called on the table's queue, in jobs of their own, until it returns false. Each call takes less
+  // Whether a table has begun to take back memory of evicted rows, or to move rows to disk, and nothing
+  // continues it yet: then Sweep must be called on the table's queue, in jobs of their own, until it returns
+  // false. Each call takes less
   // than a millisecond.
-  bool BeginSweep(int param);
-  bool Sweep(int param);
-  table::RowCounts RowCountsOf(int param) const;  // zeros for a param that is not a table
-  // Puts the rows of all tables into the server's scope. No table may be written meanwhile.
-  void PublishTables() const;
+  bool BeginSweep(int param, int shard = 0);
+  bool Sweep(int param, int shard = 0);
+  table::RowCounts RowCountsOf(int param, int shard = 0) const;  // zeros for a param that is not a table
+  table::ColdCounts ColdCountsOf(int param, int shard = 0) const;
+  // Puts the rows of all tables into the server's scope. No table may be written meanwhile. Errors of
+  // RowTable::Fetch.
+  Status PublishTables() const;
 
  private:
   struct View {  // a variable that the block writes, and the memory to which the result belongs
@@ -203,6 +258,7 @@ class ChunkStore {
     LazyBlock update, measure;                  // in the scope
     int merged = 0;                             // gradients in the sum
     int mean_of = 0;                            // of the last merge
+    std::shared_ptr<StateCopy> cut;             // to be filled before the chunk changes
     std::optional<std::vector<Payload>> first;  // the first of them, until it is added to the second
     // The sum of the gradients, until the block has run.
     Variable* sum = nullptr;
@@ -221,12 +277,22 @@ class ChunkStore {
     std::shared_ptr<const Published> kept;
     std::optional<KeptRows> kept_rows;
     std::optional<int> initial_of;  // the trainer that set the chunk's first value
-    // Of a table: the copy in progress, and the scalars of that time.
-    std::optional<table::RowCopy> saving;
-    NamedTensors saved_scalars;
+    // Of a table sharded by id. Its columns are the server's variables, or, of several shards, `columns`.
+    std::unique_ptr<table::RowTable> table;
+    std::vector<std::unique_ptr<Variable>> columns;
+    // A copy of the table in progress, and the scalars of that time.
+    struct Copying {
+      table::RowCopy rows;
+      NamedTensors scalars;
+    };
+    std::optional<Copying> saving, cutting;
     bool sweeps = false;       // calls of Sweep follow
     bool is_over = false;      // the table is in the server's scope
     std::mutex rows_may_move;  // taken by Sweep and PublishTables
+    // Of a key: what updates it (null: a gradient replaces it), since which version, and the greatest
+    // MergeAction::largest of the version in progress.
+    std::shared_ptr<KeyUpdater> updater;
+    std::uint64_t updates_since = 0, largest = 0;
   };
   struct RowUpdate {  // how rows are updated one by one
     roles::RowOptimizer optimizer;
@@ -235,9 +301,10 @@ class ChunkStore {
   struct Param {
     protocol::ContractPiece piece;
     bool start = false;
-    bool rows = false;             // its gradients are sparse
-    Compression compression = {};  // of its gradients, in transit
-    int addends = 0;               // gradients of an update
+    bool is_key = false, turns = false, whole = false;  // of AddKey
+    bool rows = false;                                  // its gradients are sparse
+    Compression compression = {};                       // of its gradients, in transit
+    int addends = 0;                                    // gradients of an update
     int block = 0;
     int measure_block = -1;
     bool clips = false;
@@ -245,20 +312,36 @@ class ChunkStore {
     std::optional<MergePlan> merge;
     std::size_t first_queue = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
-    std::vector<std::string> state;          // what its updates write and keep
-    std::vector<std::string> constants;      // what they only read, such as a learning rate
-    std::unique_ptr<table::RowTable> table;  // of a table sharded by id
-    std::optional<RowUpdate> row_update;     // of such a table, in place of `block`
+    std::vector<std::string> state;                      // what its updates write and keep
+    std::vector<std::string> constants;                  // what they only read, such as a learning rate
+    bool by_id = false;                                  // a table sharded by id
+    std::optional<RowUpdate> row_update;                 // of such a table, in place of `block`
+    std::shared_ptr<const kvstore::KeyTable> key_table;  // of a key that is such a table
   };
 
-  ChunkStore(const Program& program, const roles::PserverFacts& facts, Scope& scope, std::size_t part_bytes)
-      : program_(program), facts_(facts), scope_(scope), part_bytes_(part_bytes) {}
+  ChunkStore(const Program& program, const roles::PserverFacts& facts, Scope& scope, std::size_t part_bytes,
+             TableShards shards, Disk& disk)
+      : program_(program),
+        facts_(facts),
+        scope_(scope),
+        part_bytes_(part_bytes),
+        shards_(shards),
+        disk_(disk) {}
   NamedTensors ScalarsOf(const Param& param) const;
-  static TableCopy CopyOf(const Param& param, table::RowCopy rows, NamedTensors scalars);
+  NamedTensors ScalarsOfCut(const Param& param, int shard, table::RowCopy& rows) const;
+  static TableCopy CopyOf(const Param& param, const Chunk& chunk, Chunk::Copying copied);
+  static void CopyBefore(Chunk& chunk);
   Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_limit);
   Status AddTable(const roles::ServedParam& served);
+  std::vector<table::RowTable::ColumnSource> ColumnsOf(const roles::ServedParam& served) const;
+  std::uint32_t ShardsOf(const Param& param, const std::vector<table::RowTable::ColumnSource>& columns) const;
+  Status AddShard(const roles::ServedParam& served, std::vector<table::RowTable::ColumnSource> columns,
+                  std::uint32_t shards, Param& param);
   Status ContinueHistory(const Param& param);
+  static void FreeSources(const Param& param);
   std::optional<RowUpdate> FindRowUpdate(const roles::ServedParam& served) const;
+  RowPolicy PolicyOf(const Param& param, std::uint32_t shards) const;
+  Status FetchListed(const Param& param, Chunk& chunk) const;
   void NoteForSave(const std::string& name, bool written, Param& param) const;
   Param& NewParam(const roles::ServedParam& served);
   void TakeOverMerge(const roles::ServedParam& served, Param& param);
@@ -280,13 +363,14 @@ class ChunkStore {
   static std::vector<std::string> CountedBy(const Program& program, int block,
                                             const std::vector<std::string>& counters);
   Status CountStep(int trainer);
-  void KeepVersion(const Param& param, Chunk& chunk);
+  Status KeepVersion(const Param& param, Chunk& chunk);
   std::optional<float> FactorOf(const Param& param) const;
   void ScaleRows(const Param& param, const Chunk& chunk) const;
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status UpdateTable(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status UpdateRows(const Param& param, const Chunk& chunk) const;
-  Status NoMemoryFor(const Param& param) const;  // the trainers determine how many rows there are
+  // The trainers determine how many rows there are.
+  Status NoMemoryFor(const Param& param, const Chunk& chunk) const;
   // The value of one element that a row update uses.
   Result<std::byte*> ScalarOf(const Param& param, const Chunk& chunk, const std::string& name) const;
   Status SetInitial(const MergeAction& merge);
@@ -297,6 +381,11 @@ class ChunkStore {
   Status MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk);
   Status MergeExpanded(const MergeAction& merge, const Param& param, Chunk& chunk);
   void AddToSum(const MergeAction& merge, const Param& param, Chunk& chunk);
+  Status UpdateKey(const Param& param, Chunk& chunk, BlockRunner& runner);
+  Result<int> AddKeyTable(const NewKey& key);
+  Status UpdateKeyTable(const Param& param, Chunk& chunk) const;
+  static Status ReplaceKey(const Param& param, Chunk& chunk);
+  static SelectedRows SumOfRows(const Param& param, const Chunk& chunk);
   Chunk& At(int param, int chunk) const {
     return *params_[static_cast<std::size_t>(param)].chunks[static_cast<std::size_t>(chunk)];
   }
@@ -305,13 +394,15 @@ class ChunkStore {
   const roles::PserverFacts facts_;
   Scope& scope_;
   const std::size_t part_bytes_;
+  const TableShards shards_;
+  Disk& disk_;  // for cold rows
   bool keeps_versions_ = false;
   RowPolicies row_policies_;  // by table
   BufferPool pool_;
   std::set<std::string> made_for_all_;  // variables that the learning rate's and the shared block write
   std::set<std::string> shared_reads_;  // variables that the shared block reads
   LazyBlock rates_, shared_;            // in the server's scope
-  std::vector<Param> params_;
+  GrowingList<Param> params_;
 };
 
 }  // namespace penstock::pserver

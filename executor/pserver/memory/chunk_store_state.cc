@@ -1,13 +1,29 @@
 // Copies for a save what updates keep from one step to the next: the param, its optimizer state, and the
 // counters of the learning-rate block, or the step that it computes from those of the trainers.
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "executor/pserver/memory/chunk_store.h"
 #include "framework/ir/mentions.h"
 
 namespace penstock::pserver {
+namespace {
+
+// Fresh memory is made page by page, which takes longer than a copy into it.
+void AskForHugePages(const Tensor& tensor) {
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.raw());
+  const std::uintptr_t from = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const std::uintptr_t to = (begin + tensor.bytes()) / kHugePage * kHugePage;
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
+}
+
+}  // namespace
 
 // The variables that a block reads and later writes: their values last from one run to the next.
 std::vector<std::string> ChunkStore::KeptBy(const Program& program, int block) {
@@ -41,9 +57,9 @@ std::vector<std::string> ChunkStore::CountedBy(const Program& program, int block
 
 int ChunkStore::FindUpdated(const std::string& name) const {
   const auto found = std::find_if(params_.begin(), params_.end(), [&](const Param& param) {
-    return !param.start && param.table == nullptr && param.piece.name == name;
+    return !param.start && !param.by_id && param.piece.name == name;
   });
-  return found == params_.end() ? -1 : static_cast<int>(found - params_.begin());
+  return found == params_.end() ? -1 : static_cast<int>(found.index());
 }
 
 std::vector<std::string> ChunkStore::KeptNames(int param) const {
@@ -59,9 +75,15 @@ std::vector<std::string> ChunkStore::KeptNames(int param) const {
     if (name != kept.piece.name) names.push_back(name);
   }
   names.insert(names.end(), kept.constants.begin(), kept.constants.end());
-  for (std::size_t column = 1; kept.table != nullptr && column < kept.table->column_count(); ++column)
-    names.push_back(kept.table->name(column));
+  const table::RowTable* const table = kept.chunks.front()->table.get();
+  for (std::size_t column = 1; table != nullptr && column < table->column_count(); ++column)
+    names.push_back(table->name(column));
   return names;
+}
+
+void ChunkStore::CopyCut(int param, int chunk) {
+  if (const std::shared_ptr<StateCopy> copy = std::exchange(At(param, chunk).cut, nullptr))
+    CopyState(param, chunk, *copy);
 }
 
 std::shared_ptr<StateCopy> ChunkStore::BeginStateCopy(int param) const {
@@ -71,6 +93,7 @@ std::shared_ptr<StateCopy> ChunkStore::BeginStateCopy(int param) const {
   for (const std::string& name : names) {
     const Tensor& whole = *scope_.Find(name)->If<Tensor>();
     copy->tensors.emplace_back(name, Tensor(whole.dtype(), whole.shape()));
+    AskForHugePages(copy->tensors.back().second);
   }
   copy->constants = saved.constants.size();
   copy->chunks_left = static_cast<int>(saved.chunks.size());
@@ -104,12 +127,14 @@ void ChunkStore::CopyRates(StateCopy& copy) const {
 
 NamedTensors ChunkStore::CopyShared() const {
   NamedTensors kept;
+  std::vector<std::string> names = facts_.counters;  // of the trainers' steps; CountStep writes them
   for (const int block : {facts_.lr_block, facts_.shared_block}) {
-    for (const std::string& name : KeptBy(program_, block)) {
-      const Variable* held = scope_.Find(name);
-      const Tensor* tensor = held == nullptr ? nullptr : held->If<Tensor>();
-      if (tensor != nullptr && tensor->initialized()) kept.emplace_back(name, tensor->Clone());
-    }
+    for (std::string& name : KeptBy(program_, block)) names.push_back(std::move(name));
+  }
+  for (const std::string& name : names) {
+    const Variable* held = scope_.Find(name);
+    const Tensor* tensor = held == nullptr ? nullptr : held->If<Tensor>();
+    if (tensor != nullptr && tensor->initialized()) kept.emplace_back(name, tensor->Clone());
   }
   return kept;
 }

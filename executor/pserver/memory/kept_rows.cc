@@ -14,6 +14,29 @@ KeptRows::KeptRows(std::vector<std::int64_t> ids, const table::RowTable& table, 
   table.Read(ids_, -1, values_.data());
 }
 
+void KeptRows::Add(SelectedRows rows) {
+  if (rows.rows.empty()) return;
+  table::SortRows(rows, {});
+  std::vector<std::int64_t> ids;
+  std::vector<std::byte> values;
+  const auto add = [&](std::int64_t id, const std::byte* from) {
+    ids.push_back(id);
+    values.insert(values.end(), from, from + row_bytes_);
+  };
+  std::size_t own = 0;
+  const auto add_own_below = [&](std::int64_t limit) {
+    for (; own < ids_.size() && ids_[own] < limit; ++own) add(ids_[own], values_.data() + own * row_bytes_);
+  };
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    const std::int64_t id = rows.rows[i];
+    add_own_below(id);
+    if (own == ids_.size() || ids_[own] != id) add(id, rows.value.raw() + i * row_bytes_);
+  }
+  for (; own < ids_.size(); ++own) add(ids_[own], values_.data() + own * row_bytes_);
+  ids_ = std::move(ids);
+  values_ = std::move(values);
+}
+
 void KeptRows::Replace(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* rows) const {
   for (const std::int64_t id : ids) {
     const auto found = std::ranges::lower_bound(ids_, id);

@@ -18,6 +18,9 @@ class KeptRows {
   // `ids`: in any order, and repeated.
   KeptRows(std::vector<std::int64_t> ids, const table::RowTable& table, std::size_t row_bytes);
 
+  // Adds those of `rows` whose ids it does not have.
+  void Add(SelectedRows rows);
+
   // Overwrites the rows of the kept ids. `rows` has the row of each id, as RowTable::Read writes them.
   void Replace(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* rows) const;
 

@@ -248,7 +248,7 @@ void FluidService::TakeLookup(Call call) {
   const std::uint32_t request = ++At(trainer).requests;
   lookups_.emplace(std::pair(trainer, request),
                    Lookup{.call = std::move(call), .param = param, .count = count});
-  Post(trainer, protocol::PullRows{.variable = static_cast<std::uint32_t>(variable),
+  Post(trainer, protocol::PullRows{.at = {static_cast<std::uint32_t>(variable), 0},
                                    .version = StepOf(trainer),
                                    .request = request,
                                    .ids = ids});

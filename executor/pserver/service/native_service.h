@@ -5,7 +5,8 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(pserver->address(), service));
 //
 // Thread-safe. Messages are decoded, including the CRC of a large one, before the handler is called, without
-// its locks. Caller::Reply encodes a reply and computes its CRC.
+// its locks. Caller::Reply encodes a reply and computes its CRC. Small replies to a batch
+// (protocol/batch.h), and those to others that follow from it, travel together too.
 #pragma once
 
 #include <map>
@@ -26,6 +27,8 @@ class NativeService : public ConnectionHandler {
 
  private:
   void Read(const std::shared_ptr<Connection>& from, const Message& message);
+  void ReadBatch(const std::shared_ptr<Connection>& from, const std::shared_ptr<Caller>& caller,
+                 const Message& message);
   std::shared_ptr<Caller> CallerOf(const std::shared_ptr<Connection>& connection);
 
   EventHandler& handler_;

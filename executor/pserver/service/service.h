@@ -7,6 +7,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "executor/protocol/events.h"
 #include "framework/base/status.h"
@@ -35,6 +37,11 @@ class EventHandler {
   virtual ~EventHandler() = default;
   virtual void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                        protocol::Event event) = 0;
+  // Several of one sender, in order, which came in one message.
+  virtual void OnEvents(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
+                        std::vector<protocol::Event> events) {
+    for (protocol::Event& event : events) OnEvent(from, sender, std::move(event));
+  }
   // An invalid message.
   virtual void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) = 0;
   virtual void OnClosed(const std::shared_ptr<Caller>& from, const Status& why) = 0;

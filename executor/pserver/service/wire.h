@@ -37,6 +37,8 @@ class Wire {
   virtual std::unique_ptr<Dialer> MakeDialer() = 0;
   // Whether a peer says with which program it works, so that several can be served at one address.
   virtual bool TellsProgramsApart() const { return false; }
+  // Whether messages name the shard of a table.
+  virtual bool CarriesShards() const { return false; }
 };
 
 // Our wire. The transport must outlive it.
@@ -46,6 +48,7 @@ class NativeWire : public Wire {
   Result<std::unique_ptr<Listener>> Listen(Served served, EventHandler& handler) override;
   std::unique_ptr<Dialer> MakeDialer() override;
   bool TellsProgramsApart() const override { return true; }
+  bool CarriesShards() const override { return true; }
 
  private:
   Transport& transport_;

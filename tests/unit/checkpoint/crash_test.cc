@@ -1,6 +1,7 @@
 // Checkpoints on a disk that stops at each of its operations, that is full, and that damages bytes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "executor/checkpoint/folder.h"
@@ -93,6 +94,120 @@ TEST(Checkpoint, ACrashAtAnyOperationLeavesThePreviousOrTheNewOne) {
     }
   }
   EXPECT_GT(operations, 20) << "the crashes cover the values, the manifests and the removal of the old one";
+}
+
+// A table of `step` steps, each of which changes row 3 and adds a row.
+SelectedRows TableAt(std::uint64_t step, bool changes) {
+  SelectedRows rows{.rows = {}, .height = 100, .value = {}};
+  std::vector<float> values;
+  for (std::uint64_t id = 3; id < 30 + step; ++id) {
+    if (changes && id != 3 && id < 30 + step - 5) continue;
+    rows.rows.push_back(static_cast<std::int64_t>(id));
+    values.push_back(static_cast<float>(id == 3 ? step : id));
+  }
+  rows.value = Tensor(DType::kFp32, {static_cast<Dim>(values.size()), 1});
+  std::ranges::copy(values, rows.value.Data<float>());
+  return rows;
+}
+
+// A server that saves the table incrementally.
+class TableWriter {
+ public:
+  explicit TableWriter(Disk& disk, int keep = 1) : writer_(disk, {.folder = "ckpt", .keep = keep}) {}
+  Status Write(std::uint64_t step, const char* run = "job.0") {
+    const bool changes = writer_.TakesChanges();
+    const SelectedRows all = TableAt(step, false);
+    std::vector<Value> values(2);
+    values[0].entry = {
+        .name = "t", .of = "t", .row_begin = {}, .rows = true, .type = StrCat("f32", all.value.shape())};
+    values[0].saved_as = changes ? Value::Rows::kChanges : Value::Rows::kBase;
+    values[0].value.As<SelectedRows>() = TableAt(step, changes);
+    values[1].entry = {.name = "w", .of = "w", .row_begin = 0, .type = "f32[1]"};
+    values[1].value.As<Tensor>() = Tensor(DType::kFp32, {1});
+    values[1].value.As<Tensor>().Data<float>()[0] = static_cast<float>(step);
+    return writer_.Write({.step = step, .server = 0, .servers = 1, .run = run, .values = {}}, values);
+  }
+  bool TakesChanges() const { return writer_.TakesChanges(); }
+
+ private:
+  Writer writer_;
+};
+
+void ExpectTableOf(Disk& disk, std::uint64_t step) {
+  const Result<std::vector<Found>> all = FindCheckpoints(disk, "ckpt");
+  ASSERT_TRUE(all.ok());
+  const auto found = std::ranges::find(*all, step, &Found::step);
+  ASSERT_NE(found, all->end()) << step;
+  ASSERT_TRUE(found->whole()) << found->lacks;
+  const auto read = ReadPart(disk, found->folder, found->parts[0]);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  const SelectedRows &t = *(*read)[0].value.If<SelectedRows>(), expected = TableAt(step, false);
+  EXPECT_EQ(t.rows, expected.rows);
+  ASSERT_EQ(t.value.shape(), expected.value.shape());
+  EXPECT_EQ(std::memcmp(t.value.raw(), expected.value.raw(), t.value.bytes()), 0);
+}
+
+TEST(Checkpoint, RowsThatHaveChangedFollowABase) {
+  FaultyDisk disk;
+  TableWriter writer(disk);
+  std::vector<std::size_t> files;
+  for (std::uint64_t step = 5; step <= 40; step += 5) {
+    ASSERT_TRUE(writer.Write(step).ok());
+    EXPECT_EQ(disk.List("ckpt").value(), std::vector{StrCat("step-", step)}) << "each is complete alone";
+    ExpectTableOf(disk, step);
+    files.push_back(FindCheckpoints(disk, "ckpt").value().back().parts[0].files.size());
+  }
+  EXPECT_EQ(files, (std::vector<std::size_t>{1, 2, 3, 1, 2, 3, 4, 1})) << "a base again";
+}
+
+TEST(Checkpoint, ACrashAtAnyOperationKeepsABaseThatChangesNeed) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    for (const std::uint64_t last : {15U, 20U}) {  // changes, and a base again
+      for (int crash = 0;; ++crash) {
+        FaultyDisk disk(seed);
+        TableWriter writer(disk);
+        for (std::uint64_t step = 5; step < last; step += 5) ASSERT_TRUE(writer.Write(step).ok());
+        disk.CrashAt(disk.operations() + crash + 1);
+        const bool written = writer.Write(last).ok();
+        disk.Restart();
+        const Result<std::optional<std::uint64_t>> newest = NewestWhole(disk, "ckpt");
+        ASSERT_TRUE(newest.ok()) << newest.status().ToString();
+        ASSERT_TRUE(newest->has_value());
+        EXPECT_TRUE(**newest == last || (!written && **newest == last - 5)) << **newest;
+        ExpectTableOf(disk, **newest);
+        ASSERT_TRUE(Writer(disk, {.folder = "ckpt"}).RemoveAfter(**newest).ok());
+        TableWriter again(disk);
+        for (std::uint64_t step = last; step < last + 10; step += 5) {
+          ASSERT_TRUE(again.Write(step, "job.1").ok());
+          ExpectTableOf(disk, step);
+        }
+        if (written) break;
+      }
+    }
+  }
+}
+
+TEST(Checkpoint, WithoutHardLinksEachHasAllRows) {
+  FaultyDisk disk;
+  disk.RefuseLinks();
+  TableWriter writer(disk);
+  for (const std::uint64_t step : {5U, 10U}) {
+    ASSERT_TRUE(writer.Write(step).ok());
+    EXPECT_FALSE(writer.TakesChanges());
+    ExpectTableOf(disk, step);
+  }
+}
+
+TEST(Checkpoint, DamagedRowsOfABaseAreFound) {
+  FaultyDisk disk;
+  TableWriter writer(disk);
+  for (const std::uint64_t step : {5U, 10U}) ASSERT_TRUE(writer.Write(step).ok());
+  const Found found = FindCheckpoints(disk, "ckpt").value().back();
+  disk.Damage("ckpt/step-10/part-0-of-1.rows-5", 40);
+  EXPECT_EQ(VerifyCheckpoint(disk, found).id(), "E-checkpoint-damaged");
+  EXPECT_EQ(ReadPart(disk, found.folder, found.parts[0]).status().id(), "E-checkpoint-damaged");
+  ASSERT_TRUE(disk.Remove("ckpt/step-10/part-0-of-1.rows-5").ok());
+  EXPECT_EQ(FindCheckpoints(disk, "ckpt").value().back().lacks, "part 0 of 1 lacks part-0-of-1.rows-5");
 }
 
 TEST(Checkpoint, KeepsTheNewestAndNothingElse) {

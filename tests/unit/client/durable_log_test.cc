@@ -105,6 +105,8 @@ TEST(DurableLog, KeepsEndsOfStepsAndInitialValues) {
   log.Release(2);
   EXPECT_TRUE(log.ends().empty());
   EXPECT_TRUE(log.initial().empty());
+  EXPECT_FALSE(log.AcknowledgedInitial({3, 0}, PartOfStep(0), 2)) << "it was sent again meanwhile";
+  EXPECT_TRUE(log.initial().empty());
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ class Recording : public RpcClient {
     return Note("save", peers.index);
   }
   std::uint64_t step() const override { return steps_; }
+  Result<std::uint64_t> FirstStep() override { return std::uint64_t{7} + 10 * number_; }
   Status Complete() override { return Note("complete"); }
   void Cancel() override { static_cast<void>(Note("cancel")); }
 
@@ -54,9 +55,9 @@ class Recording : public RpcClient {
 };
 
 // A program that receives one parameter of one server.
-Program Receiving(const std::string& name, const std::string& facts) {
+Program Receiving(const std::string& name, const std::string& facts, const std::string& server = "a:1") {
   Program program = ParseText(StrCat("program\nblock 0 {\n  param ", name, " : f32[2]\n  ", name,
-                                     " = recv(X=[]) {epmap=[\"a:1\"], trainer_id=1} @rpc\n}\n"),
+                                     " = recv(X=[]) {epmap=[\"", server, "\"], trainer_id=1} @rpc\n}\n"),
                               "test.ir")
                         .value();
   program.mutable_meta().job_facts = facts;
@@ -139,6 +140,64 @@ TEST(JobClient, LimitsTheNumberOfPrograms) {
   for (int i = 0; i < client::JobClient::kProgramsMax; ++i)
     ASSERT_TRUE(job.client.Attach(Receiving(StrCat("w", i), StrCat("updates w", i, "\n"))).ok());
   EXPECT_EQ(job.client.Attach(Receiving("w", "updates w\n")).id(), "E-plan-programs");
+}
+
+TEST(JobClient, MovesToOtherServersBetweenTwoSteps) {
+  Job job;
+  ASSERT_TRUE(job.client.Attach(Receiving("d", "updates d\n")).ok());
+  const PeersHandle before = job.client.DeclarePeers({"a:1"}, 1).value();
+  EXPECT_TRUE(job.client.EndStep(before).ok());
+  EXPECT_TRUE(job.client.EndStep(before).ok());
+  EXPECT_EQ(job.client.step_here(), 2);
+  job.Take();
+  ASSERT_TRUE(job.client.Move().ok());
+  EXPECT_EQ(job.Take(), (Calls{"0: complete"}));
+  EXPECT_EQ(job.client.step_here(), 0);
+  EXPECT_EQ(job.client.step(), 2);
+  EXPECT_EQ(job.client.FirstStep().value(), 7) << "the step with which this process began";
+
+  const Program there = Receiving("d", "updates d\n", "b:2");
+  ASSERT_TRUE(job.client.Attach(there).ok());
+  const PeersHandle after = job.client.DeclarePeers({"b:2"}, 1).value();
+  EXPECT_TRUE(job.client.EndStep(after).ok());
+  EXPECT_EQ(job.client.step(), 3);
+  EXPECT_EQ(job.client.StepOf(there), 3);
+  EXPECT_FALSE(job.client.IsOfAnotherProgram(there, "d"));
+  EXPECT_TRUE(job.client.Complete().ok());
+  job.client.Cancel();
+  EXPECT_EQ(job.Take(), (Calls{"1: attach", "1: end step peers", "1: complete", "1: cancel"}));
+}
+
+TEST(JobClient, AnOldRouteIsAnErrorAfterAMove) {
+  Job job;
+  ASSERT_TRUE(job.client.Attach(Receiving("d", "updates d\n")).ok());
+  const PullHandle pull = job.client.DeclarePull({"a:1", "d"}).value();
+  const PushHandle push = job.client.DeclarePush({"a:1", "d@GRAD"}).value();
+  const PeersHandle peers = job.client.DeclarePeers({"a:1"}, 1).value();
+  ASSERT_TRUE(job.client.Move().ok());
+  ASSERT_TRUE(job.client.Attach(Receiving("d", "updates d\n", "b:2")).ok());
+  ASSERT_TRUE(job.client.DeclarePull({"b:2", "d"}).ok());
+  job.Take();
+  Variable value;
+  EXPECT_EQ(job.client.Pull(pull, value).id(), "E-scale-moved");
+  EXPECT_EQ(job.client.PullAhead(pull, value).id(), "E-scale-moved");
+  EXPECT_EQ(job.client.Push(push, value).id(), "E-scale-moved");
+  EXPECT_EQ(job.client.EndStep(peers).id(), "E-scale-moved");
+  EXPECT_EQ(job.client.CompletePulls(peers).id(), "E-scale-moved");
+  EXPECT_EQ(job.client.Attach(Receiving("d", "updates d\n")).id(), "E-scale-moved");
+  EXPECT_EQ(job.client.Attach(Receiving("d", "")).id(), "E-scale-moved");
+  EXPECT_EQ(job.Take(), Calls{}) << "nothing reaches a server";
+}
+
+TEST(JobClient, MovesOneProgramAtMostFifteenTimes) {
+  Job job;
+  ASSERT_TRUE(job.client.Attach(Receiving("d", "updates d\n")).ok());
+  for (int i = 1; i < client::JobClient::kProgramsMax; ++i) ASSERT_TRUE(job.client.Move().ok());
+  EXPECT_EQ(job.client.Move().id(), "E-scale-programs");
+  Job two;
+  ASSERT_TRUE(two.client.Attach(Receiving("d", "updates d\n")).ok());
+  ASSERT_TRUE(two.client.Attach(Receiving("g", "updates g\n")).ok());
+  EXPECT_EQ(two.client.Move().id(), "E-scale-programs");
 }
 
 }  // namespace

@@ -40,6 +40,12 @@ class Joining {
                                                     .incarnation = incarnation,
                                                     .version = version}}));
   }
+  void Gone(std::size_t server, std::uint64_t version) {
+    const protocol::TrainerContracts facts = protocol::ReadTrainer(job_.TrainerStartup(0)).value();
+    const std::uint64_t contract = facts.contracts.at(job_.servers[server]).Hash();
+    transport_.Deliver(server, protocol::Encode({.contract = contract, .incarnation = 1},
+                                                protocol::Gone{.at = {0, 0}, .version = version}));
+  }
   // The step in the last hello to the server; nullopt: its last message is another one.
   std::optional<std::uint64_t> Told(std::size_t server) {
     const protocol::Event event = protocol::DecodeEvent(transport_.sinks[server]->last).value().message;
@@ -100,6 +106,32 @@ TEST(Join, AServerThatIsStartedAgainMayLackOnlyStepsOfThisProcess) {
     trainer.ComesBack(0, version);
     EXPECT_EQ(trainer.session().status().id(), version < 8 ? "E-resume-step" : "") << version;
   }
+}
+
+TEST(Join, AServerThatIsStartedAgainBeforeTheStepIsKnownNamesItsStepAgain) {
+  Joining trainer(Joins::kAtLowest);
+  trainer.Welcome(0, 8);
+  trainer.ComesBack(0, 7);
+  EXPECT_FALSE(trainer.session().Join());
+  trainer.Welcome(1, 8);
+  EXPECT_TRUE(trainer.session().Join());
+  EXPECT_EQ(trainer.session().step(), 7u);
+}
+
+// The other server lacks the step. This one names the first step of which it has not all gradients, and may
+// have updated the parameter with that of the dead process.
+TEST(Join, AVersionThatIsGoneIsAStepThatCannotBeRepeated) {
+  Joining trainer(Joins::kAtLowest);
+  trainer.Welcome(0, 8);
+  trainer.Welcome(1, 7);
+  EXPECT_TRUE(trainer.session().Join());
+  EXPECT_EQ(trainer.PulledVersion(0), 7u);
+  trainer.Gone(0, 7);
+  EXPECT_EQ(trainer.session().status().id(), "E-resume-step");
+  EXPECT_EQ(trainer.session().status().message(),
+            "pserver server10:1 has had 8 steps of trainer 0 and no longer has version 7 of w10000, with "
+            "which its new "
+            "process repeats a step that another pserver lacks");
 }
 
 TEST(Join, AServerThatUpdatesNothingNamesNoStep) {

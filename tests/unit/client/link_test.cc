@@ -220,6 +220,42 @@ TEST(Link, ServersThatContinueAfterDifferentStepsAreAnError) {
             "pserver server11:1 continues after step 0, another pserver after step 5");
 }
 
+// A new process of a trainer may repeat a step that this server has in a checkpoint: its gradient must not
+// fill the log for ever.
+TEST(Link, ARepeatedStepThatACheckpointHasIsNotKept) {
+  const ToyJob job = SinkJob(1, 1);
+  SinkTransport transport;
+  client::Session session(transport, {.job = "job",
+                                      .reconnect_deadline = std::chrono::seconds(60),
+                                      .joins = client::Joins::kAtLowest,
+                                      .retention_bytes = 1});
+  const Program program = job.Trainer(0);
+  ASSERT_TRUE(session.Attach(program).ok());
+  const protocol::Contract contract = protocol::ReadTrainer(program).value().contracts.begin()->second;
+  protocol::Sender server{.contract = contract.Hash(), .incarnation = 1};
+  const auto deliver = [&](const protocol::Reply& reply) {
+    transport.Deliver(0, protocol::Encode(server, reply));
+  };
+  deliver(protocol::Welcome{
+      .steps_ended = 2,
+      .body = {.part_bytes = 1000, .window = 6, .chunk_rows = {2, 2}, .incarnation = 1, .version = 0}});
+  ASSERT_TRUE(session.Join());
+  server.durable_version = 3;
+  deliver(protocol::Durable{});
+  const PushHandle push =
+      session.DeclarePush({.pserver = job.servers[0], .name = contract.grads[0].name}).value();
+  const PeersHandle peers = session.DeclarePeers(job.servers).value();
+  const Tensor gradient(DType::kFp32, {2, 2});
+  for (const std::uint64_t step : {2, 3}) {
+    ASSERT_TRUE(session.Push(push, gradient).ok());
+    const protocol::Event last = protocol::DecodeEvent(transport.sinks[0]->last).value().message;
+    ASSERT_TRUE(std::holds_alternative<protocol::Push>(last)) << session.WaitingFor();
+    EXPECT_EQ(std::get<protocol::Push>(last).step, step);
+    deliver(protocol::Pushed{.at = {1, 0}, .step = step, .part = 0, .welcome_below = 6});
+    ASSERT_TRUE(session.EndStep(peers).ok());
+  }
+}
+
 TEST(Link, AWelcomeWithDifferentChunksIsRefused) {
   SinkTrainer trainer(2);
   ASSERT_TRUE(trainer.session.Attach(SinkJob(3, 1).Trainer(0)).ok());

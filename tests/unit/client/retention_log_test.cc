@@ -34,6 +34,27 @@ TEST(RetentionLog, ReleaseFreesTheBytes) {
   EXPECT_EQ(value.buffer().use_count(), 1);
 }
 
+TEST(RetentionLog, CountsTheBytesOfItsPushes) {
+  RetentionLog log;
+  const Tensor value(DType::kFp32, {4});
+  const auto push = [&](std::uint64_t step, std::size_t bytes) {
+    protocol::Push made = PushOf(0, step);
+    made.bytes = Payload::Of(value, 0, bytes);
+    return made;
+  };
+  log.Keep(push(0, 16), 1, seconds(0));
+  log.Keep(push(1, 8), 1, seconds(0));
+  log.Keep(protocol::Pull{.at = {0, 0}, .version = 1}, 1, seconds(0));
+  EXPECT_EQ(log.push_bytes(), 24u);
+  log.Keep(push(0, 4), 1, seconds(1));  // replaces the first one
+  EXPECT_EQ(log.push_bytes(), 12u);
+  log.Release(KeyOf(PushOf(0, 1)));
+  log.Release(KeyOf(protocol::Pull{.at = {0, 0}, .version = 1}));
+  EXPECT_EQ(log.push_bytes(), 4u);
+  log.Release(KeyOf(PushOf(0, 0)));
+  EXPECT_EQ(log.push_bytes(), 0u);
+}
+
 TEST(RetentionLog, ResendsDueEntriesInOrder) {
   RetentionLog log;
   log.Keep(PushOf(2, 0), 1, seconds(0));

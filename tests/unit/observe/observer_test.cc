@@ -159,6 +159,36 @@ TEST_F(ObserverTest, RowsOfTablesAreReportedOnceThereAreSome) {
   EXPECT_NE(text.find("penstock_rows_rejected_total{role=\"pserver 0\"} 7\n"), std::string::npos);
 }
 
+TEST_F(ObserverTest, RowsOnDiskAreReportedOnceThereAreSome) {
+  EXPECT_EQ(ReceiptLine(observer_.Now()).find("disk"), std::string::npos);
+  observer_.CountColdRows({.hot = 9, .cold = 5, .file_bytes = 2000, .asked = 90, .fetched = 7, .written = 5});
+  observer_.CountColdRows(
+      {.hot = 0, .cold = std::uint64_t{0} - 2, .file_bytes = 0, .asked = 10, .fetched = 2});
+  const std::string line = ReceiptLine(observer_.Now()), json = ReceiptJson("pserver 0", observer_.Now()),
+                    text = Exposition("pserver 0", observer_.Now());
+  EXPECT_TRUE(line.ends_with("; 9 rows in memory and 3 on disk in 2.0 kB, 9 of 100 ids read from disk"))
+      << line;
+  EXPECT_NE(json.find("\"rows_hot\": 9, \"rows_cold\": 3, \"rows_cold_bytes\": 2000, \"rows_asked\": 100, "
+                      "\"rows_fetched\": 9, \"rows_spilled\": 5, "),
+            std::string::npos)
+      << json;
+  EXPECT_NE(text.find("penstock_rows_cold{role=\"pserver 0\"} 3\n"), std::string::npos) << text;
+}
+
+TEST_F(ObserverTest, LookupsAheadAreReportedOnceThereAreSome) {
+  EXPECT_EQ(ReceiptLine(observer_.Now()).find("ahead"), std::string::npos);
+  observer_.CountLookupAhead(true, std::chrono::milliseconds(150));
+  observer_.CountLookupAhead(true, std::chrono::milliseconds(100));
+  observer_.CountLookupAhead(false, std::chrono::seconds(9));
+  const std::string line = ReceiptLine(observer_.Now()), json = ReceiptJson("trainer 0", observer_.Now()),
+                    text = Exposition("trainer 0", observer_.Now());
+  EXPECT_TRUE(line.ends_with("; 2 lookups asked ahead, which hid 0.25 s, and 1 in vain")) << line;
+  EXPECT_NE(json.find("\"lookups_ahead\": 2, \"lookups_ahead_unused\": 1, \"lookups_hidden_s\": 0.25, "),
+            std::string::npos)
+      << json;
+  EXPECT_NE(text.find("penstock_lookups_hidden_seconds_total{role=\"trainer 0\"} 0.25\n"), std::string::npos);
+}
+
 TEST_F(ObserverTest, TheExpositionEscapesLabels) {
   const PeerNotes odd(&observer_, "p\"s\\e\nr");
   odd.Sent(5);

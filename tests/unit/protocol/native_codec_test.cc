@@ -52,8 +52,8 @@ TEST(NativeCodec, EventsEncodeAsSpecified) {
   Expect(Event(CountStep{.step = 3}), Wire({.kind = MessageKind::kCountStep, .step = 3}));
   Expect(Event(Pull{.at = {1, 2}, .version = 3}),
          Wire({.kind = MessageKind::kPull, .step = 3, .variable = 1, .chunk = 2}));
-  Expect(Event(PullRows{.variable = 1, .version = 3, .request = 4, .ids = Payload::Of("12345678")}),
-         Wire({.kind = MessageKind::kPullRows, .step = 3, .variable = 1, .part = 4}, "12345678"));
+  Expect(Event(PullRows{.at = {1, 2}, .version = 3, .request = 4, .ids = Payload::Of("12345678")}),
+         Wire({.kind = MessageKind::kPullRows, .step = 3, .variable = 1, .chunk = 2, .part = 4}, "12345678"));
   Expect(Event(PullChanged{.variable = 1, .version = 3}),
          Wire({.kind = MessageKind::kPullChanged, .step = 3, .variable = 1}));
   Expect(Event(Save{.version = 3, .request = 4, .body = {.table = "t", .file = "f"}}),
@@ -70,6 +70,24 @@ TEST(NativeCodec, EventsEncodeAsSpecified) {
          Wire({.kind = MessageKind::kServerHello, .variable = 2}, WriteHello(hello)));
   Expect(Event(Sums{.step = 3, .bytes = Payload::Of("bytes")}),
          Wire({.kind = MessageKind::kSums, .step = 3}, "bytes"));
+  const KeyBody key{.name = "w", .dtype = 5, .shape = {2, 3}, .rows = true, .turns = true, .whole = false};
+  Expect(Event(DeclareKey{.request = 4, .body = key}),
+         Wire({.kind = MessageKind::kDeclareKey, .part = 4}, WriteKey(key)));
+  const Result<KeyBody> table =
+      ReadKey(WriteKey({.name = "t", .shape = {1, 3}, .rows = true, .table = "constant 0 0 seed 0"}));
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ(table->table, "constant 0 0 seed 0");
+  Expect(Event(SetOptimizer{.number = 3, .keeps_state = 1, .text = "sgd {}"}),
+         Wire({.kind = MessageKind::kSetOptimizer, .step = 3, .part = 1}, "sgd {}"));
+  Expect(Event(Barrier{.number = 3}), Wire({.kind = MessageKind::kBarrier, .step = 3}));
+}
+
+TEST(NativeCodec, APushOfAKeyCarriesTheMostPushesOfAnyKey) {
+  Sender sender = kSender;
+  sender.durable_version = 0;  // a worker has none
+  const auto read = DecodeEvent(Encode(sender, Event(Push{.at = {1, 0}, .bytes = {}, .largest = 9})));
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(std::get<Push>(read->message).largest, 9u);
 }
 
 TEST(NativeCodec, RepliesEncodeAsSpecified) {
@@ -83,6 +101,9 @@ TEST(NativeCodec, RepliesEncodeAsSpecified) {
   const WelcomeBody read = ReadWelcome(WriteWelcome(again)).value();
   EXPECT_EQ(read.incarnation, 2U);
   EXPECT_EQ(read.version, 5U);
+  EXPECT_TRUE(read.shards.empty());
+  const WelcomeBody sharded{.part_bytes = 8, .window = 2, .chunk_rows = {3, 4}, .shards = {1, 7}};
+  EXPECT_EQ(ReadWelcome(WriteWelcome(sharded)).value().shards, (std::vector<std::uint32_t>{1, 7}));
   Expect(Reply(Pushed{.at = {1, 2}, .step = 3, .part = 4, .welcome_below = 5}),
          Wire({.kind = MessageKind::kPushed, .step = 3, .credit = 5, .variable = 1, .chunk = 2, .part = 4}));
   Expect(Reply(StepEnded{.step = 3}), Wire({.kind = MessageKind::kStepEnded, .step = 3}));
@@ -126,6 +147,16 @@ TEST(NativeCodec, RepliesEncodeAsSpecified) {
   Expect(Reply(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));
   Expect(Reply(ServerWelcome{}), Wire({.kind = MessageKind::kServerWelcome}));
   Expect(Reply(SumsTaken{.step = 3}), Wire({.kind = MessageKind::kSumsTaken, .step = 3}));
+  for (const KeyDeclaredBody& body :
+       {KeyDeclaredBody{.status = {}, .chunk_rows = 7, .pushes = 8, .shards = 3},
+        KeyDeclaredBody{.status = why}}) {
+    Expect(Reply(KeyDeclared{.request = 4, .variable = 2, .welcome_below = 5, .body = body}),
+           Wire({.kind = MessageKind::kKeyDeclared, .credit = 5, .variable = 2, .part = 4},
+                WriteKeyDeclared(body)));
+  }
+  Expect(Reply(OptimizerSet{.number = 3, .status = why}),
+         Wire({.kind = MessageKind::kOptimizerSet, .step = 3}, WriteStatus(why)));
+  Expect(Reply(BarrierPassed{.number = 3}), Wire({.kind = MessageKind::kBarrierPassed, .step = 3}));
 }
 
 TEST(NativeCodec, ReadsTheHeadOfAVersionBeforeItsBody) {

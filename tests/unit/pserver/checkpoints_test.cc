@@ -75,6 +75,34 @@ TEST(Checkpoints, APartRestoresParametersAndState) {
   EXPECT_TRUE(restored->contains("w"));
 }
 
+TEST(Checkpoints, AnUpdateCopiesAChunkBeforeItChangesIt) {
+  Server server;
+  server.MakeStore();
+  ChunkStore& store = *server.store;
+  const std::string w = server.BytesOf("w");
+  const auto copy = store.BeginStateCopy(0), later = store.BeginStateCopy(0);
+  for (int chunk = 0; chunk < 3; ++chunk) store.BeginCut(0, chunk, copy);
+  store.CopyCut(0, 0);
+  SimBlockRunner runner;
+  for (int chunk = 0; chunk < 3; ++chunk) {
+    for (int trainer = 0; trainer < server.job.trainers; ++trainer) {
+      const Payload gradient = Payload::Of(std::string(32, '?'));
+      ASSERT_TRUE(
+          store.Merge({.param = 0, .chunk = chunk, .trainer = trainer, .step = 0, .parts = {gradient}}).ok());
+    }
+    ASSERT_TRUE(store.Run({.param = 0, .chunk = chunk, .step = 0}, runner).ok());
+    store.CopyCut(0, chunk);
+    store.CopyState(0, chunk, *later);
+  }
+  const auto bytes_of = [](const pserver::StateCopy& state) {
+    const Tensor& tensor = state.tensors.front().second;
+    return std::string(reinterpret_cast<const char*>(tensor.raw()), tensor.bytes());
+  };
+  EXPECT_EQ(bytes_of(*copy), w);
+  EXPECT_EQ(bytes_of(*later), server.BytesOf("w"));
+  EXPECT_NE(server.BytesOf("w"), w);
+}
+
 TEST(Checkpoints, ACheckpointOfAnotherJobIsRefused) {
   FaultyDisk disk;
   Server first;
@@ -165,9 +193,14 @@ TEST(Checkpoints, TheFolderMustFitTheJob) {
             "E-checkpoint-servers");
   EXPECT_EQ(Checkpoints::Make(disk, Every5(), server.facts, server.program, 1).status().id(),
             "E-checkpoint-mode");
-  roles::PserverFacts async = server.facts;
-  async.mode = roles::ServeMode::kAsync;
-  EXPECT_EQ(Checkpoints::Make(disk, Every5(), async, server.program, 0).status().id(), "E-checkpoint-mode");
+  roles::PserverFacts geo = server.facts;
+  geo.mode = roles::ServeMode::kGeo;
+  EXPECT_EQ(Checkpoints::Make(disk, Every5(), geo, server.program, 0).status().id(), "E-checkpoint-mode");
+  roles::PserverFacts delayed = server.facts;
+  delayed.mode = roles::ServeMode::kAsync;
+  EXPECT_TRUE(Checkpoints::Make(disk, Every5(), delayed, server.program, 0).ok());
+  delayed.params.front().backups = {"w.0.trainer_0.bak", "w.0.trainer_1.bak"};
+  EXPECT_EQ(Checkpoints::Make(disk, Every5(), delayed, server.program, 0).status().id(), "E-checkpoint-mode");
   roles::PserverFacts hybrid = server.facts;
   hybrid.job_facts = "works in mode hybrid, a policy 1\nhas random seed 1\n";
   EXPECT_EQ(Checkpoints::Make(disk, Every5(), hybrid, server.program, 0).status().id(), "E-checkpoint-mode");

@@ -106,7 +106,7 @@ TEST(ChunkStore, MergesFragmentedRows) {
   ASSERT_TRUE(table.store->Merge({.param = 0, .chunk = 0, .trainer = 1, .step = 0, .parts = {}}).ok());
   SimBlockRunner runner;
   ASSERT_TRUE(table.store->Run({.param = 0, .chunk = 0, .step = 0}, runner).ok());
-  const Tensor after = table.store->Gather({.param = 0, .ids = Ids({1, 4, 0})});
+  const Tensor after = table.store->Gather({.param = 0, .ids = Ids({1, 4, 0})}).value();
   const float rate = 0.1f / 2;  // of two trainers' mean
   EXPECT_FLOAT_EQ(after.Span<float>()[0], before.Span<float>()[2] - rate * 3);
   EXPECT_FLOAT_EQ(after.Span<float>()[2], before.Span<float>()[8] - rate * (1 + 5));

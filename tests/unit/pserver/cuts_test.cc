@@ -1,6 +1,7 @@
 // When chunks are copied for a checkpoint, and when the copies are written.
 #include <gtest/gtest.h>
 
+#include "executor/pserver/cut_clock.h"
 #include "tests/unit/pserver/machine_driver.h"
 
 namespace penstock::test {
@@ -197,6 +198,74 @@ TEST(Cuts, ARestoredHeldParameterIsNotReplaced) {
 TEST(Cuts, AJobThatContinuesTakesNoInitialValues) {
   Driver d(CutConfig(5, 10));
   EXPECT_EQ(d.PushInitial(0), "error t0 E-resume-load; end E-resume-load");
+}
+
+// The servers agree on a step while they go on.
+TEST(Cuts, AnAgreedStepIsCutWhereverTheChunksAre) {
+  for (const std::uint64_t agreed : {2, 3}) {
+    SCOPED_TRACE(agreed);
+    Driver d(CutConfig(1000));
+    Step(d, 0, 0);
+    EXPECT_EQ(d.machine.HoldUpdates(1), 2U) << "one more may begin";
+    EXPECT_EQ(Step(d, 1, 0), "");
+    d.Push(0, 2, 0);
+    EXPECT_EQ(d.Merged(0), "") << "others may be behind";
+    Step(d, 0, 1);
+    EXPECT_EQ(d.CutAt(agreed), agreed == 2 ? "cut p0 c0 s2; run c0 s2" : "run c0 s2");
+    EXPECT_EQ(d.Ran(0), agreed == 2 ? "" : "cut p0 c0 s3");
+    EXPECT_EQ(Step(d, 1, 1), agreed == 2 ? "cut p0 c1 s2; cut lr s2" : "");
+    if (agreed == 3) {
+      EXPECT_EQ(Step(d, 2, 1), "cut p0 c1 s3; cut lr s3");
+    }
+    d.Copied();
+    d.Copied();
+    EXPECT_EQ(d.Copied(), agreed == 2 ? "write s2" : "write s3");
+    EXPECT_EQ(d.Written(), "");
+    EXPECT_EQ(d.machine.durable_version(0), agreed);
+  }
+}
+
+TEST(Cuts, AnAgreedStepWaitsForACheckpointThatIsBeingMade) {
+  Driver d(CutConfig(2));
+  for (const std::uint64_t step : {0, 1}) Step(d, step, 0);
+  EXPECT_EQ(d.machine.HoldUpdates(1), 3U);
+  EXPECT_EQ(d.CutAt(3), "again");
+  for (const std::uint64_t step : {0, 1}) Step(d, step, 1);
+  for (int copies = 0; copies < 3; ++copies) d.Copied();
+  EXPECT_EQ(d.Written(), "");
+  EXPECT_EQ(d.CutAt(3), "");
+  EXPECT_EQ(Step(d, 2, 0), "cut p0 c0 s3");
+}
+
+TEST(Cuts, AStepThatIsSavedAlreadyOnlyEndsTheHold) {
+  Driver d(CutConfig(1000));
+  Step(d, 0, 0);
+  EXPECT_EQ(d.machine.HoldUpdates(), 1U);
+  d.Push(0, 1, 0);
+  EXPECT_EQ(d.Merged(0), "");
+  EXPECT_EQ(d.CutAt(0), "run c0 s1");
+}
+
+TEST(CutClock, TheNextOneIsDueWhenItsShareOfTheTimeIsOver) {
+  using std::chrono::milliseconds, std::chrono::seconds;
+  pserver::CutClock clock;
+  clock.Begin(seconds(100), {.share = 0.03, .least = seconds(10)});
+  EXPECT_FALSE(clock.IsDue(seconds(109)));
+  EXPECT_TRUE(clock.IsDue(seconds(110)));
+  clock.Took(seconds(112), milliseconds(90));
+  EXPECT_FALSE(clock.IsDue(seconds(121)));
+  EXPECT_TRUE(clock.IsDue(seconds(122))) << "not more frequent than that";
+  clock.Took(seconds(125), seconds(3));
+  EXPECT_FALSE(clock.IsDue(seconds(221)));
+  EXPECT_TRUE(clock.IsDue(seconds(222))) << "3 s are 3 % of 100 s";
+}
+
+TEST(CutClock, AnAgreementIsAheadBySomeSeconds) {
+  pserver::CutClock clock;
+  EXPECT_EQ(clock.Ahead(), 2U);
+  for (int second = 0; second < 20; ++second)
+    clock.Steps(std::chrono::seconds(second), static_cast<std::uint64_t>(3 * second));
+  EXPECT_EQ(clock.Ahead(), 2U + 15U) << "those of the last 4 s, and of the tick before";
 }
 
 }  // namespace

@@ -127,6 +127,12 @@ class Driver {
   std::string Copied() {
     return Do([&](pserver::Actions& out) { machine.CutCopied(out); });
   }
+  // "again": not yet.
+  std::string CutAt(std::uint64_t version) {
+    bool begun = false;
+    const std::string done = Do([&](pserver::Actions& out) { begun = machine.CutAt(version, out); });
+    return begun ? done : "again";
+  }
   std::string Written(const Status& status = OkStatus()) {
     return Do([&](pserver::Actions& out) { machine.CutWritten(status, out); });
   }

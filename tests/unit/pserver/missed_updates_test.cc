@@ -6,7 +6,7 @@
 
 #include "executor/pserver/checkpoints.h"
 #include "tests/support/faulty_disk.h"
-#include "tests/unit/pserver/table_server.h"
+#include "tests/unit/pserver/saved_table.h"
 
 namespace penstock::test {
 namespace {
@@ -137,7 +137,7 @@ class Job {
   }
   // The table as it lies.
   std::map<std::string, std::string> Stored() {
-    const pserver::ChunkStore::TableCopy copy = server.store().CopyTable(0);
+    const pserver::TableCopy copy = server.store().CopyTable(0);
     std::map<std::string, std::string> bytes = {{"t", BytesOf(copy.rows.value) + TextOf(copy.rows.rows)}};
     for (const auto& [name, tensor] : copy.state) bytes[name] = BytesOf(tensor);
     return bytes;
@@ -162,7 +162,7 @@ TEST(MissedUpdates, ReadsAndCopiesChangeNoStoredRow) {
             << "a save has what a lookup reads";
       }
       busy.server.store().CopyTable(0);
-      busy.server.store().PublishTables();
+      EXPECT_TRUE(busy.server.store().PublishTables().ok());
     });
     EXPECT_EQ(busy.Stored(), quiet.Stored());
   }
@@ -193,12 +193,12 @@ TEST(MissedUpdates, ATableContinuesFromACheckpointWithItsBytes) {
     first.Train(0, 30);
     {
       const auto checkpoints = CheckpointsOf(disk, first, first.server.facts(), {"a:1"}, {});
-      checkpoints->PutTable(0, first.server.store().CopyTable(0));
-      const std::vector<checkpoint::Value> values = checkpoints->Take();
-      EXPECT_EQ(std::ranges::count(values, checkpoint::ValueKind::kHistory,
-                                   [](const checkpoint::Value& value) { return value.entry.kind; }),
+      WriteRows(first.server, *checkpoints, 30);
+      ASSERT_TRUE(checkpoints->Write(30, checkpoints->Take()).ok());
+      const auto found = checkpoint::FindCheckpoints(disk, "ckpt").value();
+      EXPECT_EQ(std::ranges::count(found.back().parts[0].values, checkpoint::ValueKind::kHistory,
+                                   &checkpoint::ValueEntry::kind),
                 2);
-      ASSERT_TRUE(checkpoints->Write(30, values).ok());
     }
     const auto checkpoints = CheckpointsOf(disk, second, second.server.facts(), {"a:1"}, 30);
     const auto restored = checkpoints->Restore(second.server.scope());
@@ -231,7 +231,7 @@ TEST(MissedUpdates, ServersContinueWithHistoriesOfDifferentLengths) {
       const auto* bytes = reinterpret_cast<const char*>(values.data());
       job.server.Step({{step, {bytes, values.size() * sizeof(float)}}});
     }
-    writer->PutTable(0, job.server.store().CopyTable(0));
+    WriteRows(job.server, *writer, 30);
     ASSERT_TRUE(writer->Write(30, writer->Take()).ok());
     stored.push_back(job.Stored());
   }
@@ -248,7 +248,7 @@ TEST(MissedUpdates, ServersContinueWithHistoriesOfDifferentLengths) {
 TEST(MissedUpdates, AProgramWhoseRowsMissNothingRefusesSuchACheckpoint) {
   Job adam(Named("adam")), lazy(Named("lazy adam"));
   adam.Train(0, 3);
-  const pserver::ChunkStore::TableCopy copy = adam.server.store().CopyTable(0);
+  const pserver::TableCopy copy = adam.server.store().CopyTable(0);
   Scope& scope = lazy.server.scope();
   scope.Find("t")->As<SelectedRows>().rows = copy.rows.rows;
   scope.Find("t")->As<SelectedRows>().value = copy.rows.value;

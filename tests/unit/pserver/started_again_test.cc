@@ -35,9 +35,9 @@ TEST(StartedAgain, ACheckpointIsMadeAheadOfTheIntervalIfATrainerAsks) {
   for (int copies = 0; copies < 2; ++copies) EXPECT_EQ(d.Copied(), "");
   EXPECT_EQ(d.Copied(), "write s1");
   EXPECT_EQ(Request(d, 1), "durable t0") << "it is being made";
-  EXPECT_EQ(d.machine.durable_version(), 0U);
+  EXPECT_EQ(d.machine.durable_version(0), 0U);
   EXPECT_EQ(d.Written(), "durable t0");
-  EXPECT_EQ(d.machine.durable_version(), 1U);
+  EXPECT_EQ(d.machine.durable_version(0), 1U);
   EXPECT_EQ(Request(d, 1), "durable t0") << "it has been made";
   EXPECT_EQ(Update(d, 1, 0), "");
 }
@@ -92,7 +92,7 @@ TEST(StartedAgain, TheStepThatIsAskedForIsNotBeyondThoseThatHaveEnded) {
 
 TEST(StartedAgain, AServerContinuesWithTheVersionOfItsCheckpoint) {
   Driver d(Recovering(2, 5));
-  EXPECT_EQ(d.machine.durable_version(), 5U);
+  EXPECT_EQ(d.machine.durable_version(0), 5U);
   EXPECT_EQ(d.machine.steps_ended(1), 5U);
   EXPECT_EQ(d.Pull(0, 5), "pulled t0 v5");
   EXPECT_EQ(d.Pull(1, 6), "") << "waits for the step that is sent again";
@@ -150,6 +150,32 @@ TEST(StartedAgain, ANewProcessOfATrainerContinuesWithTheStepThatIsNotThere) {
       << "nobody has the steps below any more";
   d.machine.Joined(1, 0);  // it does not know its step yet
   EXPECT_EQ(d.machine.continues_at(1), 6U);
+}
+
+TEST(StartedAgain, AStepFromBeforeTheCheckpointCannotBeRepeated) {
+  pserver::MachineConfig config = Recovering(2, 5);
+  config.trainer_loss = pserver::TrainerLoss::kWait;
+  Driver d(config);
+  EXPECT_EQ(d.Pull(1, 4), "gone t1 v4") << "the checkpoint has the last version alone";
+  EXPECT_EQ(d.Pull(1, 5), "pulled t1 v5");
+}
+
+// It died while it sent several steps again: of chunk 0 all are there, of chunk 1 the first.
+TEST(StartedAgain, ANewProcessCannotRepeatAStepOfWhichAChunkIsFarAhead) {
+  for (const std::uint64_t last : {std::uint64_t{5}, std::uint64_t{6}}) {
+    pserver::MachineConfig config = Recovering(2, 5);
+    config.trainer_loss = pserver::TrainerLoss::kWait;
+    Driver d(config);
+    for (std::uint64_t step = 5; step <= last; ++step) {
+      for (int t = 0; t < 2; ++t) {
+        d.Push(t, step, 0);
+        d.Merged(0);
+      }
+      d.Ran(0);
+    }
+    const std::string said = d.Do([&](pserver::Actions& out) { d.machine.Return(1, out); });
+    EXPECT_EQ(StartsWith(said, "error t0 E-resume-step; error t1 E-resume-step"), last == 6) << said;
+  }
 }
 
 TEST(StartedAgain, InitialValuesAreInTheCheckpoint) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/protocol/contract.h"
+#include "executor/protocol/row_shards.h"
 #include "executor/pserver/memory/chunk_store.h"
 #include "executor/schedule/executor.h"
 #include "framework/text/parser.h"
@@ -106,7 +107,9 @@ inline std::string BytesOf(const Tensor& tensor) {
 
 class TableServer {
  public:
-  TableServer(const RoleSet& roles, bool by_row) : program_(roles.pservers[0].main) {
+  // `shards`: of the table, if it can have several.
+  TableServer(const RoleSet& roles, bool by_row, int shards = 1)
+      : program_(roles.pservers[0].main), shards_{.exactly = shards} {
     EXPECT_TRUE(executor_.Run(roles.pservers[0].startup, scope_, {}, {}).ok());
     facts_ = protocol::ReadServer(AllOps(), program_, *program_.main().ops().back().op).value();
     if (!by_row) facts_.params[0].row_optimizer.reset();
@@ -122,37 +125,70 @@ class TableServer {
     return *store_;
   }
   Status Make() {
-    PENSTOCK_ASSIGN_OR_RETURN(store_, pserver::ChunkStore::Make(program_, facts_, scope_));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        store_, pserver::ChunkStore::Make(program_, facts_, scope_, {}, kMaxBodyBytes, shards_));
     return OkStatus();
   }
+  int shards() { return static_cast<int>(store().chunk_count(0)); }
   // One gradient of each trainer.
   void Step(const std::vector<RowGradient>& gradients) {
     for (std::size_t trainer = 0; trainer < gradients.size(); ++trainer) {
-      const RowGradient& gradient = gradients[trainer];
-      const Payload ids = Payload::Of(TextOf(gradient.ids)), values = Payload::Of(gradient.values);
-      EXPECT_TRUE(store()
-                      .Merge({.param = 0,
-                              .chunk = 0,
-                              .trainer = static_cast<int>(trainer),
-                              .step = step_,
-                              .parts = {ids, values},
-                              .rows = gradient.ids.size()})
-                      .ok());
+      for (int shard = 0; shard < shards(); ++shard) {
+        const RowGradient gradient = OfShard(gradients[trainer], shard);
+        const Payload ids = Payload::Of(TextOf(gradient.ids)), values = Payload::Of(gradient.values);
+        EXPECT_TRUE(store()
+                        .Merge({.param = 0,
+                                .chunk = shard,
+                                .trainer = static_cast<int>(trainer),
+                                .step = step_,
+                                .parts = {ids, values},
+                                .rows = gradient.ids.size()})
+                        .ok());
+      }
     }
     const Status ran = Run();
     EXPECT_TRUE(ran.ok()) << ran.ToString();
   }
-  Status Run() { return store().Run({.param = 0, .chunk = 0, .step = step_++}, executor_); }
+  Status Run() {
+    Status first;
+    for (int shard = shards(); shard-- > 0;) {  // their order does not matter
+      Status ran = store().Run({.param = 0, .chunk = shard, .step = step_}, executor_);
+      if (!ran.ok()) first = std::move(ran);
+    }
+    ++step_;
+    return first;
+  }
   Tensor Read(const std::vector<std::int64_t>& ids) { return Read(ids, step_, -1); }
   Tensor Read(const std::vector<std::int64_t>& ids, std::uint64_t version, std::int64_t padding) {
-    return store().Gather({.param = 0,
-                           .version = version,
-                           .padding = padding,
-                           .ids = pserver::RowIds::Of(Payload::Of(TextOf(ids)))});
+    Tensor all;
+    for (int shard = 0; shard < shards(); ++shard) {
+      const std::vector<std::size_t> places = PlacesOf(ids, shard);
+      std::vector<std::int64_t> asked;
+      for (const std::size_t place : places) asked.push_back(ids[place]);
+      const Tensor rows = store()
+                              .Gather({.param = 0,
+                                       .chunk = shard,
+                                       .version = version,
+                                       .padding = padding,
+                                       .ids = pserver::RowIds::Of(Payload::Of(TextOf(asked)))})
+                              .value();
+      if (shards() == 1) return rows;
+      if (shard == 0) all = Tensor(rows.dtype(), rows.shape().WithRows(static_cast<Dim>(ids.size())));
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        const auto to = static_cast<Dim>(places[i]), from = static_cast<Dim>(i);
+        all.Rows(to, to + 1).CopyFrom(rows.Rows(from, from + 1));
+      }
+    }
+    return all;
+  }
+  pserver::TableCopy Copied() {
+    std::vector<pserver::TableCopy> copies;
+    for (int shard = 0; shard < shards(); ++shard) copies.push_back(store().CopyTable(0, shard));
+    return pserver::JoinShards(std::move(copies));
   }
   // The variables as bytes, by name.
   std::map<std::string, std::string> Published() {
-    store().PublishTables();
+    EXPECT_TRUE(store().PublishTables().ok());
     std::map<std::string, std::string> bytes;
     for (const char* name : {"t", "m", "v", "u", "p1", "p2"}) {
       const Variable* variable = scope_.Find(name);
@@ -165,7 +201,26 @@ class TableServer {
   }
 
  private:
+  std::vector<std::size_t> PlacesOf(const std::vector<std::int64_t>& ids, int shard) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const auto shards = static_cast<std::uint32_t>(this->shards());
+      if (protocol::ShardOf(ids[i], shards) == static_cast<std::uint32_t>(shard)) places.push_back(i);
+    }
+    return places;
+  }
+  RowGradient OfShard(const RowGradient& gradient, int shard) {
+    RowGradient of_shard;
+    const std::size_t row = gradient.ids.empty() ? 0 : gradient.values.size() / gradient.ids.size();
+    for (const std::size_t place : PlacesOf(gradient.ids, shard)) {
+      of_shard.ids.push_back(gradient.ids[place]);
+      of_shard.values += gradient.values.substr(place * row, row);
+    }
+    return of_shard;
+  }
+
   const Program program_;
+  const pserver::TableShards shards_;
   exec::Executor executor_{AllOps(), {.threads = 1}};
   Scope scope_;
   roles::PserverFacts facts_;

@@ -85,7 +85,7 @@ TEST(TableUpdates, SweepsWaitForASaveInPortions) {
   EXPECT_TRUE(store.BeginSweep(0));
   EXPECT_FALSE(store.Sweep(0)) << "not during the copy";
   EXPECT_EQ(store.RowCountsOf(0).evicted, 0u) << "half of the rows are gone";
-  std::optional<pserver::ChunkStore::TableCopy> copy;
+  std::optional<pserver::TableCopy> copy;
   while (!copy) copy = store.CopyForSave(0);
   EXPECT_EQ(copy->rows.rows.size(), kHalf);
   update({1});
@@ -94,7 +94,7 @@ TEST(TableUpdates, SweepsWaitForASaveInPortions) {
   while (store.Sweep(0)) {
   }
   EXPECT_EQ(store.RowCountsOf(0).evicted, 2 * kHalf - 2);
-  store.PublishTables();
+  EXPECT_TRUE(store.PublishTables().ok());
   EXPECT_EQ(server.scope().Find("t")->As<SelectedRows>().rows, (std::vector<std::int64_t>{0, 1}));
   EXPECT_FALSE(store.Sweep(0)) << "the table is in the server's scope";
 }

@@ -40,6 +40,47 @@ class CkptCommand : public test::CommandLine {
   std::string Dir() const { return dir_ / "ckpt"; }
 };
 
+// Rows [0, end), of which those below `changed` have the value 2.
+SelectedRows Rows(std::int64_t begin, std::int64_t end, std::int64_t changed) {
+  SelectedRows rows{.rows = {}, .height = 100, .value = Tensor(DType::kFp32, {end - begin, 1})};
+  for (std::int64_t id = begin; id < end; ++id) {
+    rows.value.Data<float>()[id - begin] = id < changed ? 2 : 1;
+    rows.rows.push_back(id);
+  }
+  return rows;
+}
+
+TEST_F(CkptCommand, RowsThatAreSavedIncrementally) {
+  using Saved = checkpoint::Value::Rows;
+  checkpoint::Writer writer(SystemDisk(), {.folder = Dir(), .keep = 9});
+  const auto write = [&](std::uint64_t step, Saved saved, SelectedRows rows) {
+    std::vector<checkpoint::Value> values(1);
+    values[0].entry = {.name = "t", .of = "t", .row_begin = {}, .rows = true, .type = "f32[9, 1]"};
+    values[0].saved_as = saved;
+    values[0].value.As<SelectedRows>() = std::move(rows);
+    ASSERT_TRUE(writer.Write({.step = step, .server = 0, .servers = 1, .values = {}}, values).ok());
+  };
+  write(5, Saved::kBase, Rows(0, 9, 0));
+  write(10, Saved::kChanges, Rows(0, 2, 2));
+  write(15, Saved::kBase, Rows(0, 9, 2));
+  EXPECT_EQ(Run("ckpt ls " + Dir() + "/step-10"), 0) << err_;
+  EXPECT_EQ(
+      out_,
+      "step 10  whole: 1 pserver, 1 trainer, 1 value, 200 bytes\n"
+      "pserver 0\n"
+      "  t : rows f32[9, 1]  param  in part-0-of-1.rows-5 (142 bytes) + part-0-of-1.rows-10 (58 bytes)\n");
+  EXPECT_EQ(Run("ckpt verify " + Dir()), 0) << err_;
+  EXPECT_EQ(out_, "step 5  good\nstep 10  good\nstep 15  good\n");
+  EXPECT_EQ(Run("ckpt diff " + Dir() + "/step-10 " + Dir() + "/step-15"), 0) << out_ << err_;
+  EXPECT_EQ(Run("ckpt diff " + Dir() + "/step-5 " + Dir() + "/step-10"), 1);
+  EXPECT_EQ(out_, "pserver 0  t: other values\n");
+  EXPECT_EQ(Run("ckpt export " + Dir() + "/step-10 " + Dir() + "/ten --numpy"), 0) << err_;
+  EXPECT_EQ(Run("ckpt export " + Dir() + "/step-15 " + Dir() + "/fifteen --numpy"), 0) << err_;
+  for (const char* file : {"/t.npy", "/t.ids.npy"})
+    EXPECT_EQ(SystemDisk().ReadWhole(Dir() + "/ten" + file).value(),
+              SystemDisk().ReadWhole(Dir() + "/fifteen" + file).value());
+}
+
 TEST_F(CkptCommand, ListsCheckpointsAndTheirValues) {
   Write(5, 0);
   Write(10, 0);

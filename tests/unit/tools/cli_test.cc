@@ -77,7 +77,7 @@ TEST_F(Cli, BadInputPrintsOneLineAndExitsWith2) {
   ExpectBadInput(
       "walk",
       "there is no command \"walk\"; known: convert, show, diff, transpile, memory_optimize, release_memory, "
-      "plan, check, plot, top, trace, profile, ckpt   [E-command]");
+      "plan, check, plot, top, trace, profile, ckpt, doctor, scale   [E-command]");
   ExpectBadInput("show", "usage: penstock show F   [E-usage]");
   ExpectBadInput("convert a.pb", "usage: penstock convert A B   [E-usage]");
   ExpectBadInput("show --speed=3 a.pb", "show has no flag --speed=3   [E-flag]");
@@ -99,6 +99,10 @@ TEST_F(Cli, BadInputPrintsOneLineAndExitsWith2) {
   ExpectBadInput("convert " + d + "good.ir " + d + "none/b.pb",
                  StrCat("cannot write ", d, "none/b.pb: No such file or directory   [E-file-write]"));
   ExpectBadInput("show " + d + "noise.pb");
+  const std::string too_long(300, 'x');  // stat() refuses it
+  ExpectBadInput("top " + too_long, StrCat("no process of the job answers at ", too_long,
+                                           "; start it with --metrics 0, and give its log folder   "
+                                           "[E-top-nobody]"));
 }
 
 TEST_F(Cli, HelpListsTheCommands) {

@@ -136,6 +136,9 @@ TEST_F(TracerTest, BadFilesAreErrorsThatNameThem) {
   std::ofstream(torn) << std::string(2'000'000, 'x');
   EXPECT_NE(error(folder_).find("is not a trace"), std::string::npos) << error(folder_);
   fs::remove(torn);
+  fs::create_directory(torn);
+  EXPECT_NE(error(folder_).find("trace.other.1: Is a directory"), std::string::npos) << error(folder_);
+  fs::remove(torn);
 
   const std::string first = tracer->path();
   fs::rename(first, torn);

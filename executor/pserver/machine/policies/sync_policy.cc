@@ -41,7 +41,9 @@ PullAnswer SyncPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int, std::uin
                             bool readable) const {
   const std::uint64_t there = ledger.chunk(at).version();
   if (version > there) return PullAnswer::kWait;
-  // The memory keeps the last version, also while a block runs: a trainer that returns may begin with it.
+  // The memory keeps the last version, also while a block runs: a trainer that returns may begin with it. A
+  // checkpoint does not have it.
+  if (version < ledger.config().first_version) return PullAnswer::kGone;
   if (ledger.config().trainer_loss == TrainerLoss::kWait)
     return version + 1 >= there ? PullAnswer::kNow : PullAnswer::kGone;
   // A trainer that requests the version that a block is overwriting has already sent its gradient of that

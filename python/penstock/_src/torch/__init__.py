@@ -1,0 +1,1 @@
+"""Models of PyTorch on several workers: how it works."""

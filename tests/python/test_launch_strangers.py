@@ -121,6 +121,8 @@ EVENTS = [
     {"event": "end", "kind": "t", "failure": {}},
     {"event": "end", "kind": "t", "failure": {"who": "a", "kind": "own", "log": "", "words": "", "lines": "abc"}},
     {"event": "hang"},
+    {"event": "report"},
+    {"event": "saved", "why": None},
     {"event": "stop", "why": 7},
     {"event": {}},
     {"event": "other"},
@@ -169,6 +171,8 @@ def test_launcher_events_round_trip():
         "kind": "trainer",
         "failure": dict(failure, log="logs/?"),
     }
+    line = {"event": "report", "node": 1, "why": "launch: pserver 1 \x1b[2J is back"}
+    assert read_event(line, 2)["why"] == "launch: pserver 1  [2J is back"
     assert read_member(MEMBER).trainers == ("127.0.0.2:2",)
     facts = read_facts({"members": [MEMBER, MEMBER], "job_id": "j", "token": "drawn"}, HOSTS, "")
     assert (len(facts.members), facts.job_id, facts.token) == (2, "j", "drawn")

@@ -1,35 +1,13 @@
 """Roles that the launcher starts again by itself."""
 
-import os
 import re
-import subprocess
-import sys
-import textwrap
 
 import pytest
-
-LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
-WAIT_S = 120
+import role_starts
+from role_starts import restarts
 
 # Pserver 1 kills itself in its first KILLS starts, once all roles have begun. The others end when it has ended well.
 ROLES = """
-    import os, signal, subprocess, sys, time
-
-    role, restart = os.environ["TRAINING_ROLE"], int(os.environ["PENSTOCK_ROLE_RESTART_COUNT"])
-    number = os.environ["PADDLE_PSERVER_ID" if role == "PSERVER" else "PADDLE_TRAINER_ID"]
-    name = f"{role}.{number}.{restart}"
-    print("this is", name, os.environ.get("PADDLE_CURRENT_ENDPOINT"), flush=True)
-    open(name, "w").close()
-
-    def await_file(path):
-        end = time.monotonic() + 60
-        while not os.path.exists(path):
-            assert time.monotonic() < end, path
-            time.sleep(0.01)
-
-    def tell(line):
-        os.write(int(os.environ["PENSTOCK_LAUNCH_FD"].split(":")[0]), line)
-
     def is_alive(pid):
         try:
             return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
@@ -62,27 +40,13 @@ OPTIONS = ("--checkpoint_dir", "ckpt", "--checkpoint_steps", "5")
 
 
 def launch(folder, *options, **environment):
-    (folder / "job.py").write_text(textwrap.dedent(ROLES))
-    result = subprocess.run(
-        [*LAUNCH, "--server_num", "2", "--worker_num", "2", "--grace_s", "0.2", *options, "job.py"],
-        cwd=folder,
-        env={**os.environ, **environment},
-        text=True,
-        capture_output=True,
-        timeout=WAIT_S,
-    )
-    return result.returncode, result.stdout + result.stderr
-
-
-def starts(folder):
-    names = [path.name for path in folder.iterdir() if path.name.startswith(("PSERVER", "TRAINER"))]
-    return sorted(name for name in names if not name.endswith(".0"))
+    return role_starts.launch(folder, ROLES, 2, *options, **environment)
 
 
 def test_a_killed_pserver_is_started_again_by_itself(tmp_path):
     code, said = launch(tmp_path, *OPTIONS)
     assert code == 0, said
-    assert starts(tmp_path) == ["PSERVER.1.1"]
+    assert restarts(tmp_path) == ["PSERVER.1.1"]
     died = (
         r"launch: pserver 1 \(pid \d+\) was killed by SIGKILL, \d+\.\d s after its start; it is started again in 0.25 s"
     )
@@ -90,7 +54,7 @@ def test_a_killed_pserver_is_started_again_by_itself(tmp_path):
     back = r"launch: pserver 1 \(pid \d+\) is back \d+\.\d s after its end: step 5 restored, steps 6 to 8 sent again"
     assert re.search(back, said)
     log = (tmp_path / "mylog" / "serverlog.1").read_text()
-    addresses = re.findall(r"this is PSERVER.1.\d (\S+)", log)
+    addresses = re.findall(r"this is PSERVER.1.\d \S+ (\S+)", log)
     assert len(addresses) == 2 and addresses[0] == addresses[1]
     assert "launch: restart 1\n" in log
 
@@ -98,14 +62,14 @@ def test_a_killed_pserver_is_started_again_by_itself(tmp_path):
 def test_a_role_is_started_again_as_often_as_the_option_says(tmp_path):
     code, said = launch(tmp_path, *OPTIONS, KILLS="2")
     assert code == 0, said
-    assert starts(tmp_path) == ["PSERVER.1.1", "PSERVER.1.2"]
+    assert restarts(tmp_path) == ["PSERVER.1.1", "PSERVER.1.2"]
     assert "it is started again in 1 s, restart 2 of 3" in said
 
 
 def test_the_job_ends_if_a_role_is_killed_more_often(tmp_path):
     code, said = launch(tmp_path, *OPTIONS, "--max_role_restart", "1", KILLS="2")
     assert code == 1
-    assert starts(tmp_path) == ["PSERVER.1.1"]
+    assert restarts(tmp_path) == ["PSERVER.1.1"]
     assert "it cannot be started again: it has been restarted 1 times (--max_role_restart)" in said
     assert "error: launch: pserver 1" in said and "[E-launch-role]" in said
 
@@ -124,7 +88,7 @@ def test_the_job_ends_if_a_role_is_killed_more_often(tmp_path):
 def test_a_role_that_cannot_continue_ends_the_job(tmp_path, options, environment, why):
     code, said = launch(tmp_path, *options, **environment)
     assert code == 1
-    assert starts(tmp_path) == []
+    assert restarts(tmp_path) == []
     assert ("cannot be started again" in said) == (why is not None)
     assert why is None or f"it cannot be started again: {why}" in said
 

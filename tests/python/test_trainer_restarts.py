@@ -1,33 +1,13 @@
 """Trainers that the launcher starts again by itself (--on_trainer_loss), with scripts that only act as roles."""
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import pytest
-
-LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
-WAIT_S = 120
+import role_starts
+from role_starts import restarts
 
 # Trainer 1 kills itself in its first KILLS starts, once all roles have begun. The others end when it has made the file
 # `go`, or with ALONE=N when it is in its start N. With PAST it never ends by itself; with LAST it kills itself when the
 # launcher knows that the others have ended.
 ROLES = """
-    import os, signal, sys, time
-
-    role, restart = os.environ["TRAINING_ROLE"], int(os.environ["PENSTOCK_ROLE_RESTART_COUNT"])
-    number = os.environ["PADDLE_PSERVER_ID" if role == "PSERVER" else "PADDLE_TRAINER_ID"]
-    name = f"{role}.{number}.{restart}"
-    print("this is", name, os.environ.get("PENSTOCK_ON_TRAINER_LOSS"), flush=True)
-    open(name, "w").close()
-
-    def await_file(path):
-        end = time.monotonic() + 60
-        while not os.path.exists(path):
-            assert time.monotonic() < end, path
-            time.sleep(0.01)
-
     if name.startswith("TRAINER.1."):
         for other in ("PSERVER.0.0", "TRAINER.0.0"):
             await_file(other)
@@ -43,7 +23,7 @@ ROLES = """
             os.kill(os.getpid(), signal.SIGKILL)
         if "PAST" in os.environ:
             time.sleep(1000)
-        os.write(int(os.environ["PENSTOCK_LAUNCH_FD"].split(":")[0]), b"back\\tit continues with step 5\\n")
+        tell(b"back\\tit continues with step 5\\n")
         time.sleep(0.3)
         open("go", "w").close()
     elif "ALONE" in os.environ:
@@ -56,22 +36,7 @@ ROLES = """
 
 
 def launch(folder, *options, **environment):
-    (folder / "job.py").write_text(textwrap.dedent(ROLES))
-    result = subprocess.run(
-        [*LAUNCH, "--server_num", "1", "--worker_num", "2", "--grace_s", "0.2", *options, "job.py"],
-        cwd=folder,
-        env={**os.environ, **environment},
-        text=True,
-        capture_output=True,
-        timeout=WAIT_S,
-    )
-    logs = "".join(path.read_text() for path in sorted((folder / "mylog").glob("*log.*")))
-    return result.returncode, result.stdout + result.stderr + logs
-
-
-def starts(folder):
-    names = [path.name for path in folder.iterdir() if path.name.startswith(("PSERVER", "TRAINER"))]
-    return sorted(name for name in names if not name.endswith(".0"))
+    return role_starts.launch(folder, ROLES, 1, *options, **environment)
 
 
 CHECKPOINTS = ("--checkpoint_dir", "ckpt", "--checkpoint_steps", "5")
@@ -84,7 +49,7 @@ CHECKPOINTS = ("--checkpoint_dir", "ckpt", "--checkpoint_steps", "5")
 def test_a_killed_trainer_is_started_again_by_itself(tmp_path, options, loss):
     code, said = launch(tmp_path, *options)
     assert code == 0, said
-    assert starts(tmp_path) == ["TRAINER.1.1"]
+    assert restarts(tmp_path) == ["TRAINER.1.1"]
     assert f"this is TRAINER.1.1 {loss}" in said and f"this is PSERVER.0.0 {loss}" in said
     others = "wait for it" if loss == "wait" else "go on without it until then"
     assert f"it is started again in 0.25 s, restart 1 of 3, and the other roles {others}" in said
@@ -97,14 +62,14 @@ def test_a_killed_trainer_is_started_again_by_itself(tmp_path, options, loss):
 def test_otherwise_the_death_of_a_trainer_ends_the_job(tmp_path, options):
     code, said = launch(tmp_path, *options)
     assert code == 1
-    assert starts(tmp_path) == []
+    assert restarts(tmp_path) == []
     assert "error: launch: trainer 1" in said and "[E-launch-role]" in said
 
 
 def test_the_job_ends_if_a_trainer_is_killed_more_often(tmp_path):
     code, said = launch(tmp_path, "--on_trainer_loss", "wait", "--max_role_restart", "1", KILLS="9")
     assert code == 1
-    assert starts(tmp_path) == ["TRAINER.1.1"]
+    assert restarts(tmp_path) == ["TRAINER.1.1"]
     assert "it cannot be started again: it has been restarted 1 times (--max_role_restart)" in said
 
 
@@ -118,7 +83,7 @@ def test_where_others_go_on_the_job_ends_well_without_the_trainer(tmp_path):
 def test_a_trainer_that_comes_back_when_all_others_have_ended_is_ended(tmp_path):
     code, said = launch(tmp_path, "--on_trainer_loss", "shrink", ALONE="1", PAST="1")
     assert code == 0, said
-    assert starts(tmp_path) == ["TRAINER.1.1"]
+    assert restarts(tmp_path) == ["TRAINER.1.1"]
     code, said = launch(tmp_path, "--on_trainer_loss", "shrink", ALONE="0")  # it has yet to be started again
     assert code == 0, said
 
@@ -133,6 +98,6 @@ def test_only_jobs_with_pservers_have_trainers_that_return(tmp_path):
 def test_a_trainer_that_fails_after_the_pservers_have_ended_is_a_failure(tmp_path, options):
     code, said = launch(tmp_path, *options, ALONE="0", LAST="1")
     assert code == 1
-    assert starts(tmp_path) == []
+    assert restarts(tmp_path) == []
     assert "error: launch: trainer 1" in said
     assert ("cannot be started again: a pserver has ended" in said) == bool(options)

@@ -242,8 +242,8 @@ def test_an_error_of_the_script_ends_the_job(job):
     assert "trainer 1 failed: ValueError: the data ran out" in hurt.said("trainer", 0)
 
 
-def test_asynchronous_jobs_refuse_to_wait(job):
-    hurt = job("hurt", "wait", ASYNC="1")
+def test_asynchronous_jobs_refuse_to_go_on_without_a_trainer(job):
+    hurt = job("hurt", "shrink", ASYNC="1")
     hurt.start_all()
     assert 0 not in hurt.codes()
     assert "[E-trainer-loss-mode]" in hurt.said("trainer", 0)

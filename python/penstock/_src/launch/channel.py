@@ -38,11 +38,14 @@ class ChannelError(Exception):
 
 
 class Channel:
-    """One connected, non-blocking socket."""
+    """One connected, non-blocking socket.
 
-    def __init__(self, connection: socket.socket) -> None:
+    silence_s  after how many seconds without a line the other side is lost; None: never
+    """
+
+    def __init__(self, connection: socket.socket, silence_s: float | None = SILENCE_S) -> None:
         connection.setblocking(False)
-        self._socket = connection
+        self._socket, self._silence_s = connection, silence_s
         self._key: bytes | None = None
         self._side = ""
         self._sent = self._received = 0
@@ -104,7 +107,7 @@ class Channel:
         if not messages and self._closed is not None:
             raise ChannelError(self._closed)
         silence = time.monotonic() - self._heard
-        if not messages and silence > SILENCE_S:
+        if not messages and self._silence_s is not None and silence > self._silence_s:
             raise ChannelError(f"its launcher has not answered for {silence:.0f} s")
         return messages
 

@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 
 ROLE_RESTARTS = 3
+AUTO = "auto"
 
 
 def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int], count: Callable[[str], int]) -> None:
     """Adds the options to an argparse.ArgumentParser; `positive` reads an integer above 0, `count` one above -1."""
-    group = parser.add_argument_group("checkpoints", "of a job with pservers in synchronous training")
+    group = parser.add_argument_group("checkpoints", "of a job with pservers in synchronous or asynchronous training")
     group.add_argument(
         "--checkpoint_steps",
-        type=positive,
+        type=lambda text: AUTO if text == AUTO else positive(text),
         metavar="K",
         help="save what the pservers hold in --checkpoint_dir after every K steps, and after the last one if SIGTERM "
-        "stops the job (PENSTOCK_CHECKPOINT_STEPS)",
+        "stops the job; auto: as often as 3 %% of the time allow, by the measured time of the last checkpoint, and at "
+        "most every 10 s (PENSTOCK_CHECKPOINT_STEPS; 0: auto)",
     )
     group.add_argument(
         "--keep",
@@ -49,12 +51,16 @@ def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int
     )
 
 
-def checkpoint_settings(options: Namespace, has_pservers: bool) -> dict[str, str]:
-    """Returns the variables that the options add to the environment of every role; raises JobError."""
+def checkpoint_settings(options: Namespace, own_pservers: bool, has_pservers: bool) -> dict[str, str]:
+    """Returns the variables that the options add to the environment of every role; raises JobError.
+
+    own_pservers  this machine has pservers, or knows those of others
+    has_pservers  the job has pservers, or may have some on another machine
+    """
     steps, folder = options.checkpoint_steps, options.checkpoint_dir
     given = "--checkpoint_steps" if steps else "--resume" if options.resume else "--keep" if options.keep else None
     goes_on = options.on_trainer_loss not in (None, "abort")
-    if has_pservers and options.max_role_restart and not steps and not goes_on:
+    if own_pservers and options.max_role_restart and not steps and not goes_on:
         raise JobError("--max_role_restart needs --checkpoint_dir DIR and --checkpoint_steps K", "E-checkpoint-folder")
     if given is None:
         return {}
@@ -64,7 +70,7 @@ def checkpoint_settings(options: Namespace, has_pservers: bool) -> dict[str, str
         raise JobError(f"{given} needs pservers, and the job has none", "E-checkpoint-mode")
     settings = {}
     if steps:
-        settings["PENSTOCK_CHECKPOINT_STEPS"] = str(steps)
+        settings["PENSTOCK_CHECKPOINT_STEPS"] = "0" if steps == AUTO else str(steps)
         restarts = ROLE_RESTARTS if options.max_role_restart is None else options.max_role_restart
         settings["PENSTOCK_MAX_ROLE_RESTART"] = str(0 if options.reconnect_s == 0 else restarts)
     if options.keep:

@@ -293,6 +293,7 @@ class _Hub(_Joining):
             for what, ours, theirs in (
                 ("--cluster_node_ips", ",".join(plan.nodes), str(message.get("nodes", ""))),
                 ("--endpoints", ",".join(plan.own.endpoints), ",".join(member.endpoints)),
+                ("the limit of restarts", plan.restarts, str(message.get("restarts", ""))),
             )
             if ours != theirs
         ]
@@ -325,6 +326,7 @@ class _Member(_Joining):
                 {
                     "member": dataclasses.asdict(self.plan.own),
                     "nodes": ",".join(self.plan.nodes),
+                    "restarts": self.plan.restarts,
                     "job_id": self.plan.job_id,
                 }
             )

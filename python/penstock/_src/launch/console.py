@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 import sys
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from penstock._src.launch.logs import say
+
+if TYPE_CHECKING:
+    from penstock._src.launch.role_process import Process
+
+
+class Console:
+    """What of the roles' output is shown. `which`: "all", "first" (trainer 0) or "none"."""
+
+    def __init__(self, which: str) -> None:
+        self._which = which
+        self._echoes: list[Echo] = []
+
+    def begins(self, process: Process) -> None:
+        role = process.role
+        if self._which == "all":
+            self._echoes.append(Echo(process.log_path, process.log_begin, f"[{role.name}] "))
+        elif self._which == "first" and role.kind == "trainer" and role.index == 0:
+            self._echoes.append(Echo(process.log_path, process.log_begin))
+
+    def pump(self, last: bool = False) -> None:
+        """Copies the new text of each."""
+        for echo in self._echoes:
+            echo.pump(last)
 
 
 class Echo:

@@ -6,6 +6,7 @@ job = make_job(plan, join(plan.own, ...), ...)    # the combined settings of all
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import secrets
 import socket
@@ -17,7 +18,9 @@ from penstock._src.base import environment as _environment
 from penstock._src.launch.checkpoints import checkpoint_settings, restart_settings
 from penstock._src.launch.errors import SECONDS_MAX, JobError, split
 from penstock._src.launch.plan import Job, Member, Plan, Role
+from penstock._src.launch.rank_environment import host_of, names_of_hosts_and_ports, team_size, torch_names
 from penstock._src.launch.safety import safety_environment
+from penstock._src.launch.scaling import scale_settings
 from penstock._src.launch.topology import find_topology
 from penstock._src.launch.trainer_loss import ABORT, SHRINK, trainer_loss, trainer_restarts
 
@@ -29,9 +32,10 @@ if TYPE_CHECKING:
 
 
 # Ports of jobs on several machines, where every launcher uses the same ports without asking the others. The first is
-# Fluid's port for trainers, the second the port for pservers.
+# Fluid's port for trainers, the second the port for pservers, the third that of penstock.work.
 TRAINER_PORT = 6070
 PSERVER_PORT = 6170
+WORK_PORT = 6068
 
 
 # The sockets of free_ports. They stay bound, and never listen, while this process lives.
@@ -55,10 +59,6 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
             raise JobError(f"{host} is not an address of this machine: {error.strerror or error}") from error
         ports.append(holder.getsockname()[1])
     return ports
-
-
-def _host(address: str) -> str:
-    return address.rpartition(":")[0]
 
 
 def _selected_gpus(options: Namespace, environment: Mapping[str, str]) -> list[str] | None:
@@ -93,7 +93,7 @@ def _given_pservers(options: Namespace, given: list[str], topology: Topology) ->
             raise JobError(f'pserver address "{address}" is not host:port')
         if topology.addressed and len(nodes) > 1 and host not in nodes:
             raise JobError(f'pserver address "{address}" is on none of the job\'s machines {", ".join(nodes)}')
-    own = given if len(nodes) == 1 else [address for address in given if _host(address) == here]
+    own = given if len(nodes) == 1 else [address for address in given if host_of(address) == here]
     if options.server_num is not None and options.server_num != len(own):
         where = "" if len(nodes) == 1 else f" of this machine, {here}"
         raise JobError(f"--server_num is {options.server_num}, but --endpoints lists {len(own)}{where}")
@@ -155,7 +155,7 @@ def _trainer_addresses(
     return [f"{here}:{p}" for p in free_ports(local, here)]
 
 
-def _token(options: Namespace, environment: Mapping[str, str]) -> str:
+def job_token(options: Namespace, environment: Mapping[str, str]) -> str:
     """Returns the job's secret from --token_file or PENSTOCK_JOB_TOKEN; "" without both."""
     token = _environment.text("PENSTOCK_JOB_TOKEN", "", environment)
     if options.token_file is not None:
@@ -172,7 +172,7 @@ def _token(options: Namespace, environment: Mapping[str, str]) -> str:
     return token
 
 
-def _settings(options: Namespace) -> dict[str, str]:
+def settings_of(options: Namespace) -> dict[str, str]:
     """Returns the variables that options add to the environment of every role."""
     settings = safety_environment(options)
     if options.wire:
@@ -194,12 +194,13 @@ def _settings(options: Namespace) -> dict[str, str]:
     return settings
 
 
-def _check_settings(options: Namespace, environment: Mapping[str, str]) -> None:
+def check_settings(options: Namespace, environment: Mapping[str, str]) -> None:
     """Raises the error of a variable with a value that it does not take: a role would raise it only later."""
     names = [name for name in environment if name.startswith(("PENSTOCK_", "FLAGS_"))]
     _environment.check({name: environment[name] for name in names})
     for _, _, name, value in options.env:
-        _environment.check({name: value})
+        if value is not None:
+            _environment.check({name: value})
 
 
 def make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
@@ -211,7 +212,7 @@ def make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
 
 
 def _make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
-    _check_settings(options, environment)
+    check_settings(options, environment)
     if not options.module and not os.path.isfile(options.training_script):
         raise JobError(f"{options.training_script}: no such file")
     topology = find_topology(options, environment)
@@ -220,13 +221,14 @@ def _make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
     own, endpoints = _pserver_addresses(options, environment, topology)
     local = _local_trainers(options, environment, gpus, own or endpoints, len(nodes))
     trainers = _trainer_addresses(options, environment, nodes, topology.here, local)
-    token = _token(options, environment)
+    token = job_token(options, environment)
     if len(nodes) > 1 and not token and not topology.on_loopback():
         raise JobError(
             "a job of several machines needs one secret: give every launcher the same --token_file FILE or "
             "PENSTOCK_JOB_TOKEN"
         )
-    has_pservers = bool(own or endpoints) or len(nodes) > 1
+    own_pservers = bool(own or endpoints)
+    has_pservers = own_pservers or len(nodes) > 1
     loss = trainer_loss(options, environment, has_pservers)
     script = ("-m", options.training_script) if options.module else (options.training_script,)
     command = (sys.executable, "-u", *script, *options.training_script_args)
@@ -241,57 +243,24 @@ def _make_plan(options: Namespace, environment: Mapping[str, str]) -> Plan:
         job_id=options.job_id or _environment.text("PENSTOCK_JOB_ID", "", environment),
         token=token,
         settings={
-            **_settings(options),
-            **checkpoint_settings(options, has_pservers),
+            **settings_of(options),
+            **checkpoint_settings(options, own_pservers, has_pservers),
             **({} if loss == ABORT else {"PENSTOCK_ON_TRAINER_LOSS": loss}),
         },
         on_trainer_loss=loss,
         trainer_restarts=trainer_restarts(options, loss),
         cloud=options.use_paddlecloud,
-        cores=0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0)),
+        cores=own_cores(environment),
         metrics=options.metrics,
         given=tuple(options.env),
+        work_port=WORK_PORT if len(nodes) > 1 else free_ports(1, topology.here)[0],
+        restarts=f"--max_role_restart {options.max_role_restart}, --min_workers {options.min_workers}",
     )
 
 
-def _torch_names(rank: int, ranks: int, local_rank: int, local: int, first: str) -> dict[str, str]:
-    """Returns the variables from which scripts of other frameworks read their ranks."""
-    host, _, port = first.rpartition(":")
-    return {
-        "RANK": str(rank),
-        "WORLD_SIZE": str(ranks),
-        "LOCAL_RANK": str(local_rank),
-        "LOCAL_WORLD_SIZE": str(local),
-        "MASTER_ADDR": host,
-        "MASTER_PORT": port,
-    }
-
-
-def _team_size(plan: Plan, roles: int) -> dict[str, str]:
-    """Returns the variable that divides the cores among this machine's roles of one kind; pservers compute while
-    trainers wait. If each process used all cores, their threads would wait for each other."""
-    return {"OMP_NUM_THREADS": str(max(1, plan.cores // roles))} if plan.cores else {}
-
-
-def _names_of_hosts_and_ports(
-    pservers: tuple[str, ...], trainers: tuple[str, ...], local_trainers: int
-) -> dict[str, str]:
-    """Returns the variables from which scripts for Fluid build the addresses of the pservers and trainers.
-
-    They combine hosts with one port, so the port is set only if all pservers listen on the same port.
-    """
-    names = {
-        "PADDLE_PSERVERS": ",".join(map(_host, pservers)),
-        "PADDLE_PSERVER_IPS": ",".join(map(_host, pservers)),
-        "PADDLE_TRAINER_IPS": ",".join(map(_host, trainers)),
-        "DISTRIBUTED_TRAINER_ENDPOINTS": ",".join(trainers),
-        "TRAINER_PORTS_NUM": str(local_trainers),
-    }
-    ports = {address.rpartition(":")[2] for address in pservers}
-    if len(ports) == 1:
-        (port,) = ports
-        names.update(PADDLE_PORT=port, PADDLE_PSERVER_PORT=port)
-    return names
+def own_cores(environment: Mapping[str, str]) -> int:
+    """Returns the number of this machine's cores that its roles divide; 0 if OMP_NUM_THREADS is given."""
+    return 0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0))
 
 
 def _given_for(plan: Plan, kind: str, index: int) -> dict[str, str]:
@@ -313,7 +282,7 @@ def make_job(plan: Plan, members: tuple[Member, ...], job_id: str = "", token: s
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(pservers),
         "PADDLE_PSERVER_ENDPOINTS": ",".join(pservers),
-        **_names_of_hosts_and_ports(pservers, trainers, len(own.trainers)),
+        **names_of_hosts_and_ports(pservers, trainers, len(own.trainers)),
         # Every connection must prove that it knows the token. Otherwise any process that reaches a port could be a
         # trainer.
         "PENSTOCK_JOB_TOKEN": token or secrets.token_hex(16),
@@ -323,6 +292,7 @@ def make_job(plan: Plan, members: tuple[Member, ...], job_id: str = "", token: s
         "PENSTOCK_RESTART_COUNT": str(attempt),
         **plan.settings,
         **restart_settings(plan.settings, attempt),
+        **scale_settings(plan.settings),
     }
     roles = []
     for address in own.pservers:
@@ -335,7 +305,7 @@ def make_job(plan: Plan, members: tuple[Member, ...], job_id: str = "", token: s
                 f"serverlog.{i}",
                 {
                     **common,
-                    **_team_size(plan, len(own.pservers)),
+                    **team_size(plan.cores, len(own.pservers)),
                     "TRAINING_ROLE": "PSERVER",
                     "PADDLE_TRAINING_ROLE": "PSERVER",
                     "PADDLE_PSERVER_ID": str(i),
@@ -361,14 +331,15 @@ def make_job(plan: Plan, members: tuple[Member, ...], job_id: str = "", token: s
                 {
                     **common,
                     **extra,
-                    **_team_size(plan, len(own.trainers)),
+                    **team_size(plan.cores, len(own.trainers)),
                     "TRAINING_ROLE": "TRAINER",
                     "PADDLE_TRAINING_ROLE": "TRAINER",
                     "PADDLE_TRAINER_ID": str(rank),
+                    "PENSTOCK_WORK_ENDPOINT": f"{host_of(trainers[0])}:{plan.work_port}",
                     "PADDLE_CURRENT_ENDPOINT": address,
-                    "POD_IP": _host(address),
-                    "PADDLE_CURRENT_IP": _host(address),
-                    **_torch_names(rank, len(trainers), i, len(own.trainers), trainers[0]),
+                    "POD_IP": host_of(address),
+                    "PADDLE_CURRENT_IP": host_of(address),
+                    **torch_names(rank, len(trainers), i, len(own.trainers), trainers[0]),
                     **_given_for(plan, "trainer", rank),
                 },
             )
@@ -385,8 +356,24 @@ def make_job(plan: Plan, members: tuple[Member, ...], job_id: str = "", token: s
         nodes=plan.nodes,
         rank=plan.rank,
         trainers_elsewhere=len(trainers) - len(own.trainers),
+        trainer_nodes=tuple(node for node, member in enumerate(members) for _ in member.trainers),
         attempt=attempt,
         role_restarts=int(plan.settings.get("PENSTOCK_MAX_ROLE_RESTART", "0")),
         trainer_restarts=plan.trainer_restarts,
         shrinks=plan.on_trainer_loss == SHRINK,
     )
+
+
+def with_pservers(plan: Plan, job: Job, count: int, step: int, moves: int) -> Job:
+    """Returns the job of one machine with `count` other pservers, which continue after a step; `moves`: the number of
+    the request. Raises JobError."""
+    given = job.roles[0].environment
+    host = host_of(job.pservers[0])
+    own = Member(tuple(f"{host}:{port}" for port in free_ports(count, host)), plan.own.trainers)
+    metrics = None if plan.metrics is None else 0  # the ports of the earlier ones may be in use
+    plan = dataclasses.replace(plan, metrics=metrics)
+    made = make_job(plan, (own,), given["PENSTOCK_JOB_ID"], given["PENSTOCK_JOB_TOKEN"], job.attempt)
+    for role in made.roles:
+        role.environment["PENSTOCK_RESUME_STEP"] = str(step)
+        role.environment.update(scale_settings(role.environment, moves))
+    return made

@@ -81,3 +81,19 @@ def say(line: str, stream: TextIO | None = None) -> None:
         print(line, file=stream or sys.stderr, flush=True)
     except (OSError, ValueError):
         pass  # closed, or on a full disk
+
+
+def require_folder(option: str, folder: str) -> None:
+    """Creates the folder of an option, and checks that it is writable."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError as error:
+        raise JobError(f"{option} {folder}: not a folder") from error
+    except OSError as error:
+        raise JobError(f"{option} {folder}: {error.strerror or error}") from error
+    probe = os.path.join(folder, f".penstock-{os.getpid()}")
+    try:
+        os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.unlink(probe)
+    except OSError as error:
+        raise JobError(f"{option} {folder}: cannot create a file there: {error.strerror or error}") from error

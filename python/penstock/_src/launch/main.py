@@ -3,20 +3,25 @@ supervisor."""
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from typing import TYPE_CHECKING
 
+from penstock._src.launch.backends.dispatch import run_backend
+from penstock._src.launch.backends.local import describe_local, line_settings, local_job
+from penstock._src.launch.backends.tasks import make_line
 from penstock._src.launch.cluster import JoinError, Stopped, join
-from penstock._src.launch.elastic import check_elastic
+from penstock._src.launch.elastic import check_elastic, check_min_workers
 from penstock._src.launch.errors import JobError
 from penstock._src.launch.guard import run_guarded
-from penstock._src.launch.job import make_job, make_plan
-from penstock._src.launch.logs import say
+from penstock._src.launch.job import make_job, make_plan, with_pservers
+from penstock._src.launch.logs import require_folder, say
 from penstock._src.launch.messages import Facts
 from penstock._src.launch.options import parse_options
+from penstock._src.launch.report import EXIT_ROLE_FAILED
 from penstock._src.launch.stop import Stop
-from penstock._src.launch.supervisor import EXIT_ROLE_FAILED, run_job
+from penstock._src.launch.supervisor import Supervisor
 from penstock._src.launch.traces import clear
 
 if TYPE_CHECKING:
@@ -24,26 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from penstock._src.launch.plan import Plan
+    from penstock._src.launch.backends.tasks import Line
+    from penstock._src.launch.plan import Job, Plan
 
 
 EXIT_BAD_INPUT = 2
-
-
-def _require_folder(option: str, folder: str) -> None:
-    """Creates the folder of an option, and checks that it is writable."""
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except FileExistsError as error:
-        raise JobError(f"{option} {folder}: not a folder") from error
-    except OSError as error:
-        raise JobError(f"{option} {folder}: {error.strerror or error}") from error
-    probe = os.path.join(folder, f".penstock-{os.getpid()}")
-    try:
-        os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        os.unlink(probe)
-    except OSError as error:
-        raise JobError(f"{option} {folder}: cannot create a file there: {error.strerror or error}") from error
 
 
 def _run_once(plan: Plan, options: Namespace, stop: Stop, registry: int, attempt: int) -> int:
@@ -59,22 +49,49 @@ def _run_once(plan: Plan, options: Namespace, stop: Stop, registry: int, attempt
             return EXIT_ROLE_FAILED
         except Stopped:
             return stop.exit_code()
+    check_min_workers(options.min_workers, sum(len(member.trainers) for member in facts.members))
     job = make_job(plan, facts.members, facts.job_id, facts.token, attempt)
+    return _run(job, cluster, options, stop, registry, functools.partial(with_pservers, plan, job))
+
+
+def _run_line(line: Line, options: Namespace, stop: Stop, registry: int, attempt: int) -> int:
+    """Runs the job of MXNet's command line on this machine; returns the exit code."""
+    if options.trace is not None:
+        clear(options.trace)
+    return _run(local_job(line, options, attempt), None, options, stop, registry)
+
+
+def _run(
+    job: Job,
+    cluster: Any,
+    options: Namespace,
+    stop: Stop,
+    registry: int,
+    remake: Callable[[int, int, int], Job] | None = None,
+) -> int:
     if options.print_config:
         for line in job.describe():
             say(line, sys.stdout)
-    return run_job(job, stop, cluster, registry, options)
+    return Supervisor(job, stop, cluster, registry, options, remake).run()
 
 
-def _supervise(plan: Plan, options: Namespace, registry: int, unblock: Callable[..., Any]) -> int:
+def _supervise(
+    once: Callable[[Stop, int, int], int], options: Namespace, registry: int, unblock: Callable[..., Any]
+) -> int:
+    """Calls once(stop, registry, attempt) until the job ends well, or is to end; returns the exit code."""
     stop = Stop()
     stop.install()
     unblock()
     for attempt in range(options.max_restart + 1):
         if attempt > 0:
             say(f"launch: starting the job again, attempt {attempt} of {options.max_restart}")
-        code = _run_once(plan, options, stop, registry, attempt)
-        if code != EXIT_ROLE_FAILED or stop.asked:
+        try:
+            code = once(stop, registry, attempt)
+        except JobError as error:  # what only all machines together know
+            say(f"error: launch: {error.line()}")
+            return EXIT_BAD_INPUT
+        failed = code != 0 if options.num_workers is not None else code == EXIT_ROLE_FAILED
+        if not failed or stop.asked or stop.signal is not None:
             return code
     return code
 
@@ -93,19 +110,40 @@ def command() -> int:
     return main(sys.argv[1:])
 
 
-def main(argv: list[str]) -> int:
-    """Runs the command line; returns the exit code: 0, 1 (a role failed), 2 (bad input) or 130 (interrupted)."""
-    options = parse_options(argv)
-    try:
+def _prepare(options: Namespace) -> Callable[[Stop, int, int], int] | None:
+    """Returns what runs this machine's part of the job, called with (stop, registry, attempt); None if the options
+    asked only what that would be. Raises JobError."""
+    if options.num_workers is not None:
+        line = make_line(options, os.environ, line_settings(options, os.environ))
+        if options.dry_run:
+            for text in describe_local(line, options):
+                print(text)
+            return None
+        once = functools.partial(_run_line, line, options)
+    else:
         plan = make_plan(options, os.environ)
         check_elastic(options, plan)
         if options.dry_run:
             _print_plan(plan)
-            return 0
-        _require_folder("--log_dir", plan.log_dir)
-        if options.trace is not None:
-            _require_folder("--trace", options.trace)
+            return None
+        once = functools.partial(_run_once, plan, options)
+    require_folder("--log_dir", options.log_dir)
+    if options.trace is not None:
+        require_folder("--trace", options.trace)
+    return once
+
+
+def main(argv: list[str]) -> int:
+    """Runs the command line; returns the exit code: 0, 1 (a role failed; with -n its own code), 2 (bad input) or 130
+    (interrupted)."""
+    options = parse_options(argv)
+    try:
+        if options.launcher != "local":
+            return run_backend(options, os.environ)
+        once = _prepare(options)
     except JobError as error:
         say(f"error: launch: {error.line()}")
         return EXIT_BAD_INPUT
-    return run_guarded(lambda registry, unblock: _supervise(plan, options, registry, unblock))
+    if once is None:
+        return 0
+    return run_guarded(lambda registry, unblock: _supervise(once, options, registry, unblock))

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from penstock._src.launch.channel import Message
 
 
+LINE_MAX = 2000
+
+
 class MessageError(ChannelError):
     """The sender does not follow the launchers' protocol."""
 
@@ -60,11 +63,31 @@ def read_event(message: Message, nodes: int) -> dict[str, Any]:
         failure = message.get("failure")
         event["kind"] = _text(message.get("kind"))
         event["failure"] = None if failure is None else _failure(failure)
+    elif name == "rank":
+        event.update(_of_rank(message))
     elif name in ("hang", "stop", "lost"):
         event["why"] = _text(message.get("why"))
-    elif name != "done":
+    elif name in ("report", "saved"):  # about a role that was restarted, how to continue a stopped job; printed
+        event["why"] = "".join(c if c.isprintable() else " " for c in _text(message.get("why"))[:LINE_MAX])
+    elif name not in ("done", "asked"):
         raise MessageError("it sent an event that this version of the launcher does not know")
     return event
+
+
+def _of_rank(message: Message) -> dict[str, Any]:
+    """Returns what has happened to an elastic rank (elastic.py)."""
+    rank, what = message.get("rank"), message.get("what")
+    if type(rank) is not int or rank < 0 or what not in ("begins", "asks", "ends", "late"):
+        raise MessageError("it sent an event of a rank that cannot be parsed")
+    facts: dict[str, Any] = {"rank": rank, "what": what}
+    if what == "asks":
+        facts["address"] = _word(message.get("address"))
+    elif what == "ends":
+        failure = message.get("failure")
+        facts["failure"] = None if failure is None else _failure(failure)
+    elif what == "late":
+        facts["why"] = _text(message.get("why"))[:LINE_MAX]
+    return facts
 
 
 def _failure(value: object) -> dict[str, Any]:

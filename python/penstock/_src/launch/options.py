@@ -8,6 +8,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from penstock._src.launch.backends.options import add_backend_options, choose_launcher
 from penstock._src.launch.checkpoints import add_checkpoint_options
 from penstock._src.launch.completion import NAME, completion_text
 from penstock._src.launch.elastic import add_elastic_options
@@ -74,10 +75,13 @@ def _port_or_any(text: str) -> int:
 
 
 _SETTING = re.compile(r"(?:(pserver|trainer)(?:\.(\d+))?:)?([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _setting(text: str) -> tuple[str | None, int | None, str, str] | None:
-    """Parses [ROLE[.N]:]NAME=VALUE to (kind or None, number or None, name, value)."""
+def _setting(text: str) -> tuple[str | None, int | None, str, str | None]:
+    """Parses [ROLE[.N]:]NAME=VALUE to (kind or None, number or None, name, value); of NAME alone the value is None."""
+    if _NAME.fullmatch(text):
+        return None, None, text, None
     found = _SETTING.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not [pserver:|trainer:|pserver.N:|trainer.N:]NAME=VALUE")
@@ -157,9 +161,8 @@ def _add_output(output: _ArgumentGroup) -> None:
     output.add_argument(
         "--console",
         choices=("first", "all"),
-        default="first",
         help="whose output the terminal shows: first: trainer 0's; all: that of all processes of "
-        "this machine, each line with its process's name (default: %(default)s)",
+        "this machine, each line with its process's name (default: first; with -n all)",
     )
     output.add_argument(
         "--print_config",
@@ -173,7 +176,10 @@ def _add_output(output: _ArgumentGroup) -> None:
         "--quiet", action="store_true", help="print neither the processes' output nor the job's receipt"
     )
     output.add_argument(
-        "--dry_run", action="store_true", help="print each process's command and environment, and start nothing"
+        "--dry_run",
+        "--dry-run",
+        action="store_true",
+        help="print each process's host, command and environment, or the script of the cluster, and start nothing",
     )
     output.add_argument(
         "--completion",
@@ -196,8 +202,10 @@ def make_parser() -> ArgumentParser:
         description="Starts the pservers and trainers of a job on this machine and watches them. A job of several "
         "machines has one launcher on each.",
         epilog="--gpus and --log_dir may also follow the script, as in Fluid's manual. All arguments after `--` go "
-        "to the script. Exit codes: 0 all processes succeeded, 1 a process failed, 2 bad input, 130 interrupted.",
+        "to the script. Exit codes: 0 all processes succeeded, 1 a process failed (with -n: its own code), 2 bad "
+        "input, 130 interrupted.",
     )
+    add_backend_options(parser, _positive, _count)
     counts = parser.add_argument_group("roles")
     counts.add_argument(
         "--worker_num",
@@ -314,7 +322,8 @@ def make_parser() -> ArgumentParser:
         default=[],
         metavar="[ROLE:]NAME=VALUE",
         help="set an environment variable for all processes, for pservers or trainers (pserver:, "
-        "trainer:), or for one process (trainer.0:); may be given several times",
+        "trainer:), or for one process (trainer.0:); may be given several times. NAME alone: processes on other hosts "
+        "get the value that it has here",
     )
     parser.add_argument("-m", "--module", action="store_true", help="the script is a module, run as python -m runs it")
     parser.add_argument("training_script", help="the Python file, or module, that every process runs")
@@ -335,16 +344,35 @@ def _options_after_script(rest: list[str]) -> tuple[list[str], list[str]]:
     return ours, rest
 
 
+_END = "\0"  # a word behind the last one, so that argparse accepts a command line without a script
+
+
 def parse_options(argv: list[str]) -> Namespace:
-    """Returns the options as an argparse.Namespace. Wrong options end the process with exit code 2, as in argparse."""
-    scripts_own = []
-    if "--" in argv:  # some versions of argparse drop it, so it is removed first
-        at = argv.index("--")
-        argv, scripts_own = argv[:at], argv[at + 1 :]
+    """Returns the options as an argparse.Namespace. Wrong options end the process with exit code 2, as in argparse.
+
+    `launcher` is resolved. With `num_workers`, training_script and training_script_args are the words of a command.
+    """
+    dashes = "--" in argv  # some versions of argparse drop it, so it is removed first
+    before, after = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if dashes else (argv, [])
     parser = make_parser()
-    options = parser.parse_args(argv)
-    ours, rest = _options_after_script(options.training_script_args)
+    options = parser.parse_args([*before, _END])
+    words = [options.training_script, *options.training_script_args][:-1]
+    if options.num_workers is not None:
+        words += [*(["--"] if dashes and words else []), *after]
+        if not words:
+            parser.error("-n needs a command behind the options, such as: python train.py")
+        options.training_script, options.training_script_args = words[0], words[1:]
+        choose_launcher(parser, options)
+        return options
+    if not words and not after:
+        parser.error("the following arguments are required: training_script")
+    if not words:  # all behind the dashes: none of our options
+        options.training_script, options.training_script_args = after[0], after[1:]
+        choose_launcher(parser, options)
+        return options
+    ours, rest = _options_after_script(words[1:])
     if ours:
-        parser.parse_args([*ours, options.training_script], namespace=options)
-    options.training_script_args = [*rest, *scripts_own]
+        parser.parse_args([*ours, words[0]], namespace=options)
+    options.training_script, options.training_script_args = words[0], [*rest, *after]
+    choose_launcher(parser, options)
     return options

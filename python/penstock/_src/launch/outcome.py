@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 
 OWN = "own"  # the role failed by itself
 REACTED = "reacted"  # it ended because a peer had failed
@@ -33,6 +39,12 @@ class Failure:
     outcome: str = ""  # "exited with code 1"
     note: str = ""  # the error of a peer to which it reacted
     stopped: bool = False  # a signal had stopped it when the job's first failure was noticed
+
+
+def read_failure(node: int, facts: Mapping[str, Any]) -> Failure:
+    """Returns the Failure of a role of a machine that an event describes."""
+    fields = {key: value for key, value in facts.items() if key not in ("lines", "met")}
+    return Failure(node, lines=tuple(facts["lines"]), **fields)
 
 
 @dataclasses.dataclass(frozen=True)

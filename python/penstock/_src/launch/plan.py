@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Role:
     """One process of the job."""
 
-    kind: str  # "pserver" or "trainer"
+    kind: str  # "pserver", "trainer" or, in a job of MXNet's command line, "scheduler"
     index: int  # its number among the roles of its kind in the whole job
     log_name: str  # "serverlog.0"
     environment: dict[str, str]  # added to the launcher's environment
@@ -53,10 +53,12 @@ class Plan:
     cores: int  # which the roles of a kind divide among themselves; 0: OMP_NUM_THREADS is given
     control_port: int  # the port on which the first machine's launcher listens
     given: tuple[tuple[str | None, int | None, str, str], ...]  # --env: (kind or None, number or None, name, value)
+    work_port: int = 0  # on which trainer 0 listens for the others, if they use penstock.work
     cloud: bool = False  # --use_paddlecloud: PADDLE_TRAINERS is set already, to the machines
     on_trainer_loss: str = "abort"  # trainer_loss.py
     trainer_restarts: int = 0  # how often each trainer may be started again by itself
     metrics: int | None = None  # port of /metrics of the first role; 0: free ports; None: no metrics
+    restarts: str = ""  # the options by which all launchers decide alike who comes back
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,14 +71,23 @@ class Job:
     nodes: tuple[str, ...]
     rank: int
     trainers_elsewhere: int
+    trainer_nodes: tuple[int, ...] = ()  # the machine of each trainer
     attempt: int = 0  # number of earlier starts
     role_restarts: int = 0  # how often each pserver may be started again by itself (restarts.py)
     trainer_restarts: int = 0  # likewise each trainer
     shrinks: bool = False  # without a trainer that has died, the others go on
+    root: str = ""  # the scheduler's address, in a job of MXNet's command line, whose roles find each other by it
+    own_status: bool = False  # the launcher's exit code is that of the role that failed first
 
     def describe(self) -> Iterator[str]:
         """Returns lines for the terminal: the processes, their addresses and the folder of their output."""
-        yield f"job: {len(self.pservers)} pservers, {len(self.trainers)} trainers: {' '.join(self.command[2:])}"
+        kinds = [role.kind for role in self.roles]
+        pservers = kinds.count("pserver") if self.root else len(self.pservers)
+        trainers = kinds.count("trainer") if self.root else len(self.trainers)
+        words = shlex.join(self.command) if self.own_status else " ".join(self.command[2:])
+        yield f"job: {pservers} pservers, {trainers} trainers: {words}"
+        if self.root:
+            yield f"  scheduler {self.root}"
         if len(self.nodes) > 1:
             yield f"  machines  {', '.join(self.nodes)}; this is node {self.rank}, with {len(self.roles)} of the roles"
         if self.pservers:

@@ -57,6 +57,12 @@ def table(receipts: Iterable[dict[str, Any]], pservers: Sequence[str]) -> list[s
     if any("rows_entered" in receipt for receipt in receipts):
         of_tables = ["rows of tables", *map(_rows, receipts)]
         lines = [(*line, cell) for line, cell in zip(lines, of_tables)]
+    if any("rows_cold" in receipt for receipt in receipts):
+        on_disk = ["rows on disk", *map(_cold_rows, receipts)]
+        lines = [(*line, cell) for line, cell in zip(lines, on_disk)]
+    if any("lookups_ahead" in receipt for receipt in receipts):
+        ahead = ["lookups ahead", *map(_lookups, receipts)]
+        lines = [(*line, cell) for line, cell in zip(lines, ahead)]
     widths = [max(map(len, column)) for column in zip(*lines)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
 
@@ -94,6 +100,15 @@ def _rows(receipt: dict[str, Any]) -> str:
     return f"{receipt['rows_entered']} made, {receipt['rows_evicted']} evicted, {receipt['rows_rejected']} dropped"
 
 
+def _cold_rows(receipt: dict[str, Any]) -> str:
+    """Returns "80 of 120 in 3.1 MB, 45 of 900 read": rows on disk of all rows; ids whose row was read from there."""
+    if "rows_cold" not in receipt:
+        return "-"
+    cold, size = receipt["rows_cold"], _size(receipt["rows_cold_bytes"])
+    read = f"{receipt['rows_fetched']} of {receipt['rows_asked']} read"
+    return f"{cold} of {cold + receipt['rows_hot']} in {size}, {read}"
+
+
 def _staleness(counts: list[int]) -> str:
     """Returns "0: 12, 1: 3": {number of updates between pull and application: number of gradients}."""
     last = len(counts) - 1
@@ -107,3 +122,10 @@ def _size(count: int) -> str:
             break
         value, unit = value / 1000, larger
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def _lookups(receipt: dict[str, Any]) -> str:
+    if "lookups_ahead" not in receipt:
+        return "-"
+    unused = f", {receipt['lookups_ahead_unused']} in vain" if receipt["lookups_ahead_unused"] else ""
+    return f"{receipt['lookups_ahead']}, {receipt['lookups_hidden_s']:.2f} s hidden{unused}"

@@ -20,7 +20,7 @@ from penstock._src.launch.outcome import BACK
 from penstock._src.launch.role_process import describe_end, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from penstock._src.launch.outcome import Told
     from penstock._src.launch.role_process import Process
@@ -32,11 +32,12 @@ LATER_DELAY = 4  # each delay is this many times the one before
 
 class Restarts:
     """`limits`: how often each role of a kind may be restarted; 0: never. `shrinks`: without a trainer that has died,
-    the others go on."""
+    the others go on. `tell`: prints a line of the report, on every machine of the job."""
 
-    def __init__(self, limits: Mapping[str, int], shrinks: bool = False) -> None:
+    def __init__(self, limits: Mapping[str, int], shrinks: bool = False, tell: Callable[[str], object] = say) -> None:
         self._limits = limits
         self._shrinks = shrinks
+        self._tell = tell
         self._due: list[tuple[float, Process]] = []
         self._over = False  # nobody is left whom a process that comes back could find
 
@@ -60,14 +61,14 @@ class Restarts:
         process.outcome = describe_end(code)[0]
         died = f"launch: {name_of(process)} {process.outcome}, {process.ended - process.started:.1f} s after its start"
         if why_not := self._why_not(process, told, complete):
-            say(f"{died}; it cannot be started again: {why_not}")
+            self._tell(f"{died}; it cannot be started again: {why_not}")
             return False
         signal_group(process.pid, signal.SIGKILL)  # what it has started itself
         delay = FIRST_DELAY_S * float(LATER_DELAY**process.restart)
         self._due.append((process.ended + delay, process))
         which = f"restart {process.restart + 1} of {self._limits[process.role.kind]}"
         others = "go on without it until then" if self._leaves_out(process) else "wait for it"
-        say(f"{died}; it is started again in {delay:g} s, {which}, and the other roles {others}")
+        self._tell(f"{died}; it is started again in {delay:g} s, {which}, and the other roles {others}")
         return True
 
     def _leaves_out(self, process: Process) -> bool:
@@ -82,7 +83,7 @@ class Restarts:
         code = cast(int, process.poll())
         if not self._leaves_out(process) or (code >= 0 and not (complete and told.reacted)):
             return False
-        say(f"launch: {name_of(process)} {describe_end(code)[0]}; the job goes on without it")
+        self._tell(f"launch: {name_of(process)} {describe_end(code)[0]}; the job goes on without it")
         return True
 
     def take_late(self, processes: list[Process]) -> list[Process]:
@@ -124,15 +125,19 @@ class Restarts:
         self._due = [(at, process) for at, process in self._due if at > now]
         return found
 
+    def forget(self, processes: list[Process]) -> None:
+        """Forgets those: others take the places of their roles."""
+        self._due = [(at, process) for at, process in self._due if process not in processes]
+
     def drop(self) -> None:
         """Forgets all: the job ends."""
         self._due = []
 
 
-def say_what_is_back(process: Process) -> None:
+def say_what_is_back(process: Process, tell: Callable[[str], object]) -> None:
     """Reports what a process that was started again has recovered, once it says so."""
     for line in process.notes.pump():
-        if line.startswith(BACK) and process.replaces is not None:
+        if line.startswith(BACK) and process.replaces is not None and not process.is_back:
             process.is_back = True
             took = time.monotonic() - process.replaces.ended
-            say(f"launch: {name_of(process)} is back {took:.1f} s after its end: {line.removeprefix(BACK)}")
+            tell(f"launch: {name_of(process)} is back {took:.1f} s after its end: {line.removeprefix(BACK)}")

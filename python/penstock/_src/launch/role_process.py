@@ -39,6 +39,7 @@ class Process:
         self.is_back = False  # of one that replaces another: it has said what it has recovered
         self.outcome: str | None = None  # describes how the process ended
         self.failed = False
+        self.failed_by: int | None = None  # subprocess's return code, if it is not 0
         self.stopped_at: float | None = None  # when it was last seen stopped by a signal
         self.handle = os.pidfd_open(self.pid)
 
@@ -56,12 +57,15 @@ def _child_environment(role: Role) -> dict[str, str]:
     return environment
 
 
-def start(role: Role, job: Job, registry: int, restart: int = 0, link: Link | None = None) -> Process:
+def start(
+    role: Role, job: Job, registry: int, restart: int = 0, link: Link | None = None, continues: bool = False
+) -> Process:
     """Starts a role of the job; writes the number of its process group to the descriptor `registry`. Raises JobError or
     OSError.
 
     restart  how often this role has been started before, by itself (restarts.py)
     link     the connection with an elastic rank
+    continues  whether its log has the output of an earlier process of this job
     """
     log_path = os.path.join(job.log_dir, role.log_name)
     parent = os.getpid()
@@ -73,7 +77,7 @@ def start(role: Role, job: Job, registry: int, restart: int = 0, link: Link | No
         os.write(registry, b"%d\n" % os.getpid())
         die_with_parent(parent)
 
-    with open_log(log_path, continues=job.attempt > 0 or restart > 0) as log:
+    with open_log(log_path, continues=job.attempt > 0 or restart > 0 or continues) as log:
         if restart or job.attempt:
             log.write(b"launch: restart %d\n" % restart if restart else b"launch: attempt %d\n" % job.attempt)
             log.flush()
@@ -133,6 +137,11 @@ def describe_end(code: int) -> tuple[str, bool]:
         except ValueError:
             return f"was killed by signal {-code}", True
     return f"exited with code {code}", True
+
+
+def shell_status(code: int) -> int:
+    """Returns the exit code by which a shell states a return code of subprocess."""
+    return code if code >= 0 else 128 - code
 
 
 def name_of(process: Process) -> str:

@@ -35,6 +35,11 @@ class Stop:
     def asked(self) -> bool:
         return self._asked_at is not None
 
+    def ask(self) -> None:
+        """Asks for a last checkpoint, because the launcher of another machine was sent SIGTERM."""
+        if self._asked_at is None:
+            self._asked_at = time.monotonic()
+
     def install(self) -> None:
         for number in FORWARDED:
             signal.signal(number, self._on_signal)

@@ -28,6 +28,8 @@ DEBIAN_PACKAGES=(
   libgoogle-perftools-dev libgrpc++-dev libgtest-dev libhwy-dev libprotobuf-dev libssl-dev lld nlohmann-json3-dev
   ocl-icd-opencl-dev protobuf-compiler protobuf-compiler-grpc python3-dev python3-venv zlib1g-dev
 )
+# The launcher over ssh is tested with an sshd of the tests' own. They skip what is missing.
+if [[ $tests == ON ]]; then DEBIAN_PACKAGES+=(openssh-client openssh-server rsync tcsh); fi
 # NumPy 2.4 no longer converts arrays of one element to numbers, which scripts of Fluid's time do everywhere.
 PYTHON_PACKAGES=(
   furo mypy myst-parser 'numpy<2.4' pillow pybind11 pybind11-stubgen pytest pytest-xdist ruff scikit-build-core
@@ -45,7 +47,8 @@ if (( ${#missing[@]} )); then
   if [[ $EUID -ne 0 ]]; then as_root=(sudo); fi
   say "installing Debian packages: ${missing[*]}"
   log=$(mktemp)
-  install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}")
+  # RUNLEVEL: where no systemd runs, Debian then starts no service of a package, such as sshd.
+  install=(env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}")
   if ! { "${as_root[@]}" apt-get update -qq && "${as_root[@]}" "${install[@]}"; } >"$log" 2>&1; then
     cat "$log" >&2
     echo "setup: the Debian packages above could not be installed" >&2

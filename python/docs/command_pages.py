@@ -19,6 +19,8 @@ COMMANDS = [
     "trace",
     "profile",
     "plot",
+    "doctor",
+    "scale",
 ]
 LAUNCHER = "python -m penstock.distributed.launch"
 UNWRAPPED = "100000"  # columns: a line of the help is then a whole paragraph

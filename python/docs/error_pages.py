@@ -50,12 +50,20 @@ FAMILIES = [
         "Errors of trainers and pservers that talk to each other.",
         "rpc wire server peer send recv comm communicator trainer step rendezvous start net",
     ),
-    ("ranks", "Ranks", "Errors of ranks that train by all-reduce.", "collective elastic hvd rank ranks"),
+    (
+        "ranks",
+        "Ranks",
+        "Errors of ranks that train by all-reduce, and of trainers that share their work.",
+        "collective elastic hvd rank ranks work",
+    ),
+    ("kv", "The key-value store", "Errors of penstock.kv.", "kv"),
+    ("torch", "PyTorch", "Errors of penstock.torch.", "torch"),
     (
         "tools",
         "Launcher, Fleet and tools",
         "Errors of the launcher, of Fleet and of commands.",
-        "launch fleet trace top profile compat environment flag usage command metrics bench fluid graphviz install",
+        "launch scale fleet trace top profile compat environment flag usage command metrics bench fluid graphviz "
+        "install",
     ),
 ]
 FINDING = re.compile(r"^(?:error: )?(\S.*\[(E-[a-z0-9_-]+)\])$")

@@ -15,6 +15,7 @@ FIRST = [
     "penstock.fluid.executor",
     "penstock.fluid.transpiler",
     "penstock.hvd",
+    "penstock.kv",
 ]
 
 

@@ -254,6 +254,8 @@ MODULES = [
     ),
     ("fleet", "Fleet", "Roles, strategies and jobs in Fleet's words.", ["penstock.fluid.incubate.fleet"]),
     ("hvd", "Horovod's interface", "Ranks that train together by all-reduce.", ["penstock.hvd"]),
+    ("kv", "The key-value store", "Arrays by key, with MXNet's interface.", ["penstock.kv"]),
+    ("torch", "PyTorch", "Models of PyTorch on several workers.", ["penstock.torch"]),
     ("contrib", "Contributed", "What Fluid keeps in `fluid.contrib`.", ["penstock.fluid.contrib"]),
     ("tools", "Tools", "Plots, compatibility, and what Fluid's scripts import besides.", [""]),
 ]

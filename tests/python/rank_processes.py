@@ -17,37 +17,44 @@ class Ranks:
         for code, out, err in ranks.ends(): ...
     """
 
-    def __init__(self, folder, script, ranks, *arguments, environment=None, environment_of=None):
-        path = folder / "rank.py"
-        path.write_text(textwrap.dedent(script))
-        addresses = [f"127.0.0.1:{port}" for port in free_ports(ranks)]
-        self.addresses = addresses
-        self.processes = []
-        for rank, address in enumerate(addresses):
-            own = {
+    def __init__(self, folder, script, ranks, *arguments, environment=None, environment_of=None, python=None):
+        self._folder, self._python, self._arguments = folder, python or sys.executable, [str(one) for one in arguments]
+        (folder / "rank.py").write_text(textwrap.dedent(script))
+        self.addresses = [f"127.0.0.1:{port}" for port in free_ports(ranks)]
+        self._environment = environment or {}
+        self._environment_of = environment_of or (lambda rank: {})
+        self.processes = [self._started(rank, {}) for rank in range(ranks)]
+
+    def _started(self, rank, environment):
+        return subprocess.Popen(
+            [self._python, str(self._folder / "rank.py"), *self._arguments],
+            env={
                 **os.environ,
                 "OMP_NUM_THREADS": "1",
                 "PENSTOCK_JOB_TOKEN": "secret",
                 "PENSTOCK_JOB_ID": "ranks",
-                "PADDLE_TRAINER_ENDPOINTS": ",".join(addresses),
-                "PADDLE_TRAINERS_NUM": str(ranks),
+                "PADDLE_TRAINER_ENDPOINTS": ",".join(self.addresses),
+                "PADDLE_TRAINERS_NUM": str(len(self.addresses)),
                 "PADDLE_TRAINER_ID": str(rank),
-                "PADDLE_CURRENT_ENDPOINT": address,
+                "PADDLE_CURRENT_ENDPOINT": self.addresses[rank],
                 "TRAINING_ROLE": "TRAINER",
                 "PYTHONUNBUFFERED": "1",
-                **(environment or {}),
-                **(environment_of(rank) if environment_of else {}),
-            }
-            self.processes.append(
-                subprocess.Popen(
-                    [sys.executable, str(path), *map(str, arguments)],
-                    env=own,
-                    cwd=folder,
-                    text=True,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                )
-            )
+                **self._environment,
+                **self._environment_of(rank),
+                **environment,
+            },
+            cwd=self._folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def start_again(self, rank):
+        """Starts a new process of a rank that has ended; returns the old one's exit code."""
+        old = self.processes[rank]
+        old.communicate(timeout=WAIT_S)
+        self.processes[rank] = self._started(rank, {"PENSTOCK_ROLE_RESTART_COUNT": "1"})
+        return old.returncode
 
     def __enter__(self):
         return self

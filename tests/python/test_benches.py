@@ -60,9 +60,13 @@ COUNTERS = {
     "ExpandGradient": "ratio",
     "GatherRows": "items_per_second",
     "ApplyRows": "items_per_second",
+    "ShardLookups": "items_per_second",
+    "SortRows": "items_per_second",
     "RowStore": "items_per_second",
+    "RowsOnDisk": "miss_us",
     "RowMap": "items_per_second",
     "SplitIds": "items_per_second",
+    "MergeIds": "items_per_second",
     "TinyOpsHot": "cpu_an_op",
     "TinyOpsCold": "cpu_an_op",
     "CompileOps": "held_bytes",
@@ -243,11 +247,37 @@ def test_the_cost_of_a_trace_is_measured(tmp_path):
     assert one["ratio"] > 0 and [line["system"] for line in one["systems"]] == ["without", "with a trace"], text
 
 
+def test_steps_of_ranks_are_measured(tmp_path):
+    text, (one,) = trained(tmp_path, "word2vec", "--ranks", 2)
+    (line,) = one["systems"]
+    assert one["ranks"] == 2 and line["median_ms"] > 0 and "2 ranks, 1 thread" in text, text
+    assert "left out: no Python that has it" in text, text  # PyTorch; Fluid's ranks need GPUs
+    assert "Fluid" not in text, text
+
+
 def test_a_servers_peak_is_measured():
     if not (BUILD / "tests/dist/dist_memory_test").exists():
         pytest.skip("dist_memory_test is not built")
     lines = said(sys.executable, BENCH / "server_memory", "--mb", 4).splitlines()
     assert lines and all(re.search(r"\d+ MB, [\d.]+ x the parameter \(target 2.3\)$", line) for line in lines), lines
+
+
+def test_the_balance_of_a_slow_trainer_is_measured(tmp_path):
+    small = ["--trainers", 2, "--ms", 0.1, "--portions", 2, "--rounds", 1, "--epochs", 1]
+    text = said(sys.executable, BENCH / "shares", *small, "--json", tmp_path / "out.json")
+    assert re.search(r"(?m)^shared +[\d.]+ ms an epoch, +[\d.]+ at most, [\d.]+ x \(target 1.35\)$", text), text
+    figures = json.loads((tmp_path / "out.json").read_text())
+    assert set(figures["medians_s"]) == {"even", "alone", "shared"} and min(figures["medians_s"].values()) > 0
+
+
+def test_what_checkpoints_cost_is_measured(tmp_path):
+    size = ["--mb", 1, "--every", 4, "--saves", 2, "--step_s", 0.01, "--ids", 20]
+    lines = said(BENCH / "checkpoints", *size, "--folder", tmp_path, "--json", tmp_path / "figures").splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["mean step", "worst step", "all rows", "changes"], lines
+    (run,) = json.loads((tmp_path / "figures").read_text())
+    every_row, changes = run["bytes"]
+    assert 0.9e6 < every_row < 1.1e6, run
+    assert changes < every_row / 6, "few ids of a step"
 
 
 SMALL = {"dense": "0.2", "many": "4", "lenet": None, "ctr": "1000"}

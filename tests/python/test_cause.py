@@ -165,4 +165,12 @@ def test_a_receipts_table_has_a_row_for_each_role():
     with_rows = table([receipt, dict(receipt, rows_entered=5, rows_evicted=2, rows_rejected=7)], [])
     assert with_rows[0].endswith("  rows of tables")
     assert with_rows[1].endswith("  -") and with_rows[2].endswith("  5 made, 2 evicted, 7 dropped")
+    numbers = {"rows_hot": 20, "rows_cold": 30, "rows_cold_bytes": 4000, "rows_fetched": 9, "rows_asked": 70}
+    on_disk = table([receipt, dict(receipt, **numbers)], [])
+    assert on_disk[0].endswith("  rows on disk") and on_disk[1].endswith("  -")
+    assert on_disk[2].endswith("  30 of 50 in 4.0 kB, 9 of 70 read")
+    looked = dict(receipt, lookups_ahead=8, lookups_ahead_unused=1, lookups_hidden_s=0.25)
+    ahead = table([receipt, looked, dict(looked, lookups_ahead_unused=0)], [])
+    assert ahead[0].endswith("  lookups ahead") and ahead[1].endswith("  -")
+    assert ahead[2].endswith("  8, 0.25 s hidden, 1 in vain") and ahead[3].endswith("  8, 0.25 s hidden")
     assert table([], []) == []

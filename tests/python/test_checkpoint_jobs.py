@@ -68,8 +68,7 @@ SCRIPT = """
     t = fluid.DistributeTranspiler()
     if 'FLEET' not in os.environ:
         t.transpile(index, pservers=os.environ['PADDLE_PSERVER_ENDPOINTS'],
-                    trainers=int(os.environ['PADDLE_TRAINERS_NUM']),
-                    sync_mode='ASYNC' not in os.environ)
+                    trainers=int(os.environ['PADDLE_TRAINERS_NUM']))
     if not trainer:
         main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
         exe.run(startup)
@@ -210,6 +209,7 @@ def test_a_job_that_was_killed_continues_with_the_bytes_of_one_that_was_not(tmp_
     assert len(expected) == 2
     assert values_of(tmp_path / "cut", 10) == expected
     assert values_of(tmp_path / "whole", 5) != expected
+    assert ckpt(tmp_path, "diff", "whole/step-10", "cut/step-10").startswith("equal: "), "rows of tables, too"
     listed = json.loads((tmp_path / "cut" / "step-10" / "part-0-of-2.json").read_text())["values"]
     assert {"param", "state", "schedule"} <= {value["kind"] for value in listed}
 
@@ -283,6 +283,19 @@ def test_a_job_that_the_launcher_restarts_continues_from_its_checkpoint(tmp_path
     assert values_of(tmp_path / "whole", 10) == values_of(tmp_path / "cut", 10)
 
 
+@pytest.mark.slow
+def test_pservers_agree_on_steps_if_there_is_no_interval(tmp_path):
+    options = ("--checkpoint_dir", "ckpt", "--checkpoint_steps", "auto")
+    code, said = launch(tmp_path, 500, "saved", options=options, SLOW_FROM="0", SHARDED="1")
+    assert code == 0, said
+    steps = _penstock.checkpoint_steps(str(tmp_path / "ckpt"))
+    assert steps, said
+    assert ckpt(tmp_path, "verify", "ckpt") == "".join(f"step {step}  good\n" for step in steps)
+    code, said = launch(tmp_path, 501, "resumed", options=[*options, "--resume"], SHARDED="1")
+    assert code == 0, said
+    assert f"from step {steps[-1]}" in said
+
+
 def test_a_killed_trainer_comes_back_by_itself(tmp_path):
     assert launch(tmp_path, 10, "straight", options=checkpoints("whole"))[0] == 0
     code, said = launch(tmp_path, 10, "returned", options=checkpoints("cut"), DIES_AT="7")
@@ -321,7 +334,9 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_of_the_next_run(tmp_pat
         assert f"checkpoint of step 5: cannot write {path}: File too large (errno {errno.EFBIG})" in message
         assert "[E-file-write]" in message
     assert _penstock.checkpoint_steps(str(tmp_path / "ckpt")) == [5]
-    with pytest.raises(penstock.DataError, match="part 0 of 2 is missing"):
+    # The other server may have ended before its own part was written.
+    other = (tmp_path / "ckpt" / "step-5" / "part-1-of-2.json").exists()
+    with pytest.raises(penstock.DataError, match="part 0 of 2 is missing" if other else "in step-5, it has no part"):
         _penstock.newest_checkpoint(str(tmp_path / "ckpt"))
 
 
@@ -363,12 +378,6 @@ def test_values_loaded_into_a_job_that_continues_are_an_error(tmp_path):
     assert code == 1
     assert "[E-resume-load]" in said
     assert "if penstock.resume_step() == 0" in said
-
-
-def test_a_job_without_common_steps_makes_no_checkpoints(tmp_path):
-    code, said = launch(tmp_path, 5, "saved", options=checkpoints("ckpt"), ASYNC="1")
-    assert code == 1
-    assert "trainers that do not wait for each other have no common step" in said
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ PRINTED = {
     "tutorials/hvd.md": (
         r"2 ranks, sum \[1\. 1\. 1\.\](.|\n)*accuracy on the test images: 0\.[89](.|\n)*E-collective-mismatch"
     ),
+    "howto/from_mxnet.md": r"rank 0 of 2 weights \[1\. 2\. 3\.\](.|\n)*\[\[3\. 3\. 3\.\]",
     "howto/find_a_hang.md": r"cause: trainer 1 stopped contributing at step 10",
     "howto/continue_a_job.md": r"from step 0, (.|\n)*from step 60, (.|\n)*step 100  whole",
     "howto/large_tables.md": r"rows of tables\n(.|\n)*pserver 0 .* made, [1-9]\d* evicted, [1-9]\d* dropped",

@@ -19,6 +19,7 @@ PASS_ON = {
     "python/penstock/compat/__init__.py",
     "python/penstock/compat/__main__.py",
     "python/penstock/compat/alias/paddle/distributed/utils.py",
+    "python/penstock/_src/launch/backends/keeper.py",
     "python/penstock/_src/launch/job.py",
     "python/penstock/_src/launch/main.py",
     "python/penstock/_src/launch/role_process.py",

@@ -18,7 +18,9 @@ def module_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-PATHS = {module_of(path): path for folder in ("_src", "fluid", "hvd") for path in (PACKAGE / folder).rglob("*.py")}
+PACKAGES = ("_src", "fluid", "hvd", "kv")
+PATHS = {module_of(path): path for folder in PACKAGES for path in (PACKAGE / folder).rglob("*.py")}
+PATHS |= {f"penstock.{module}": PACKAGE / f"{module}.py" for module in ("torch", "work")}
 
 
 def imported(node):
@@ -103,7 +105,11 @@ FOLDERS = {
     "contrib": "base ir parameters layers executor optimizer data io fleet",
     "hvd": "base ir layers executor optimizer mixed_precision",
     "inference": "base ir executor io",
+    "kv": "base executor hvd ir optimizer",
+    "torch": "base kv",
     "launch": "base",
+    "work": "base launch",
+    "doctor": "base",
     "metrics": "base ir parameters layers",
     "names": "base",
 }

@@ -70,7 +70,7 @@ JOB = textwrap.dedent("""
 """)
 
 
-def run(folder, mode, transport, cuts=()):
+def run(folder, mode, transport, cuts=(), wire="native"):
     """Returns {trainer: its results} and the texts of all processes of a job of two pservers and two trainers."""
     folder.mkdir()
     script = folder / "job.py"
@@ -80,6 +80,7 @@ def run(folder, mode, transport, cuts=()):
         **os.environ,
         "ENDPOINTS": ",".join(f"127.0.0.1:{port}" for port in ports),
         "PENSTOCK_TRANSPORT": transport,
+        "PENSTOCK_WIRE": wire,
         "CUTS": ",".join(map(str, cuts)),
     }
     who = [(role, index) for role in ("pserver", "trainer") for index in range(2)]
@@ -119,3 +120,15 @@ def test_a_broken_connection_does_not_end_an_async_job(tmp_path):
     results, texts = run(tmp_path / "async", "async", "tcp", cuts=(2, 5))
     assert results[0]["broken"] >= 4 and all(np.isfinite(each["losses"]).all() for each in results)
     assert "is connected again after " in texts[2]
+
+
+@pytest.mark.slow
+def test_fluids_wire_says_what_it_cannot_promise(tmp_path):
+    undisturbed, _ = run(tmp_path / "undisturbed", "sync", "tcp", wire="fluid")
+    disturbed, texts = run(tmp_path / "disturbed", "sync", "tcp", cuts=(3, 7), wire="fluid")
+    assert disturbed[0].pop("broken") >= 2 and undisturbed[0].pop("broken") == 0
+    for text in texts:
+        assert "uses Fluid's wire, which has no exactly-once delivery" in text, text
+    for index in range(2):  # between two steps nothing is on its way
+        for name, value in undisturbed[index].items():
+            np.testing.assert_array_equal(disturbed[index][name], value, err_msg=name)

@@ -71,6 +71,7 @@ ORDER = {
         "checkpoint",
         "protocol",
         "transport",
+        "kvstore",
         {"pserver", "client", "collective"},
         "communicator",
         "process",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the public modules of penstock.fluid and penstock.hvd: lists of names of the implementation.
+"""Writes the public modules of penstock.fluid, penstock.hvd and penstock.kv: lists of names of the implementation.
 
   .venv/bin/python tools/dev/gen_names.py            writes all modules
   .venv/bin/python tools/dev/gen_names.py --check    exit code 1 if one is out of date, or is not in the table
@@ -22,7 +22,7 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "penstock"
 TABLE = PACKAGE / "_src" / "names" / "public.tsv"
-PUBLIC = ("fluid", "hvd")  # the packages that are written
+PUBLIC = ("fluid", "hvd", "kv", "torch", "work")  # the packages that are written
 WIDTH = 118
 INDENT = "    "  # of the imports
 MANY = 8  # names

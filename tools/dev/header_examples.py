@@ -107,6 +107,8 @@ def compiled(header, whole, rows):
     """Returns the source that compiles the examples of a header, and their number."""
     text = (ROOT / header).read_text()
     space = (re.findall(r"^namespace ([\w:]+) \{", text, re.MULTILINE) or ["penstock"])[-1]
+    if not space.startswith("penstock"):  # within namespace penstock
+        space = f"penstock::{space}"
     skipped = _numbers(rows, "skip")
     stem = re.sub(r"\W", "_", header)
     parts = [

@@ -6,6 +6,7 @@ from penstock._src.names import facade
 if facade.TYPE_CHECKING:
     from penstock._src.data.generator_loader import PyReader
     from penstock._src.data.parallel_readers import buffered, multiprocess_reader, xmap_readers
+    from penstock._src.data.parts import lines, part_of, records_of_part, split_by_load
     from penstock._src.data.reader import DataLoader, default_collate_fn
     from penstock._src.data.reader_decorators import ComposeNotAligned, batch, cache, chain, compose, firstn
     from penstock._src.data.reader_decorators import map_readers, shard, shuffle
@@ -23,9 +24,10 @@ __all__ = [
     'ComposeNotAligned', 'DataLoader', 'DistributedSampler', 'PyReader', 'append_fetch_ops', 'batch', 'buffered',
     'cache', 'chain', 'compose', 'default_collate_fn', 'firstn', 'get_parameter_value', 'get_parameter_value_by_name',
     'get_program_parameter', 'get_program_persistable_vars', 'is_belong_to_optimizer', 'is_parameter',
-    'is_persistable', 'load', 'load_inference_model', 'load_params', 'load_persistables', 'load_program_state',
-    'load_vars', 'map_readers', 'multiprocess_reader', 'prepend_feed_ops', 'save', 'save_inference_model',
-    'save_params', 'save_persistables', 'save_vars', 'set_program_state', 'shard', 'shuffle', 'xmap_readers',
+    'is_persistable', 'lines', 'load', 'load_inference_model', 'load_params', 'load_persistables',
+    'load_program_state', 'load_vars', 'map_readers', 'multiprocess_reader', 'part_of', 'prepend_feed_ops',
+    'records_of_part', 'save', 'save_inference_model', 'save_params', 'save_persistables', 'save_vars',
+    'set_program_state', 'shard', 'shuffle', 'split_by_load', 'xmap_readers',
 ]
 
 facade.make(__name__)

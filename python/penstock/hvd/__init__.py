@@ -11,7 +11,7 @@
     exe.run(feed=my_part_of_the_batch)         # gradients are the mean of all ranks'
 
 `python -m penstock.distributed.launch --worker_num 4 train.py` starts four ranks on this machine. Names, arguments and
-meaning are those of Horovod for PyTorch (0.28), with NumPy arrays instead of tensors. The differences:
+meaning are those of Horovod for PyTorch (0.28); arrays are NumPy's or PyTorch tensors. The differences:
 
 * Ranks must start operations in the same order; Horovod waits until all have started the operation of a name. If a rank
   starts another operation, or one with another name, all ranks get an error (E-collective-mismatch) that names both

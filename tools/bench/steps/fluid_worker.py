@@ -1,6 +1,7 @@
 """fluid_worker.py CONFIG: trains a model by Penstock or Fluid 1.8.5 for tools/bench/models; worker.py has the protocol.
 
-CONFIG is JSON: module (penstock.fluid, paddle.fluid), model, batch, feed. `feed` says where a step's batch comes from:
+CONFIG is JSON: module (penstock.fluid, paddle.fluid), model, batch, feed; and rank and endpoints (of all ranks,
+separated by commas) in a job of mode nccl2. `feed` says where a step's batch comes from:
 
     fixed    the caller feeds the same batch in each step
     loader   ops of the program read the same batch from a DataLoader
@@ -22,6 +23,15 @@ def rows_of(value):
     return int(value.shape()[0]) if callable(value.shape) else int(value.shape[0])
 
 
+def collective(fluid, rank, endpoints):
+    """Makes the default programs those of one rank, whose gradients are averaged over all."""
+    how = fluid.DistributeTranspilerConfig()
+    how.mode = "nccl2"
+    fluid.DistributeTranspiler(config=how).transpile(
+        rank, trainers=endpoints, current_endpoint=endpoints.split(",")[rank]
+    )
+
+
 def main():
     config = json.loads(sys.argv[1])
     fluid = importlib.import_module(config["module"])
@@ -34,6 +44,8 @@ def main():
         loader = fluid.io.DataLoader.from_generator(feed_list=data.vars, capacity=4, iterable=False)
         loader.set_batch_generator(lambda: iter(lambda: fixed, None), places=fluid.CPUPlace())
     loss = fluid_models.minimized(fluid, config["model"], data.vars)
+    if "endpoints" in config:
+        collective(fluid, config["rank"], config["endpoints"])
     program, executor = fluid.default_main_program(), fluid.Executor(fluid.CPUPlace())
     executor.run(fluid.default_startup_program())
 

@@ -1,11 +1,12 @@
 """The processes of tools/bench/models: workers that train on request, and a process that keeps a core busy.
 
 with Worker('Penstock', command, environment, limit_s) as worker:
-    worker.ready                        # its READY figures, or None if it failed: worker.last_words()
+    worker.ready                        # its READY figures, awaited; None if it failed: worker.last_words()
     worker.take(5)                      # the RESULT figures of 5 steps
 """
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -31,7 +32,10 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self.log,
         )
-        self.ready = self.answer("READY")
+
+    @functools.cached_property
+    def ready(self):
+        return self.answer("READY")
 
     def __enter__(self):
         return self
@@ -55,9 +59,15 @@ class Worker:
         return None
 
     def take(self, steps):
+        self.ask(steps)
+        return self.result()
+
+    def ask(self, steps):
         with contextlib.suppress(BrokenPipeError):  # the process has ended: answer() will return None
             self.process.stdin.write(json.dumps({"steps": steps}) + "\n")
             self.process.stdin.flush()
+
+    def result(self):
         figures = self.answer("RESULT")
         if figures is None:
             raise RuntimeError(f"{self.name} failed, or took more than {self.limit_s} s:\n{self.last_words()}")
@@ -78,6 +88,40 @@ class Worker:
     def last_words(self):
         self.log.seek(0)
         return self.log.read().strip()[-2000:]
+
+
+class Ranks:
+    """The workers of a job with a collective, which take their steps together. A step's time is rank 0's, its CPU time
+    that of all ranks."""
+
+    def __init__(self, name, workers):
+        self.name, self.workers = name, workers
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        for worker in self.workers:
+            worker.__exit__()
+
+    @functools.cached_property
+    def ready(self):
+        figures = [worker.ready for worker in self.workers]
+        return figures[0] if all(figures) else None
+
+    def take(self, steps):
+        for worker in self.workers:
+            worker.ask(steps)
+        results = [worker.result() for worker in self.workers]
+        cpu_ms = [sum(ranks) for ranks in zip(*(result["cpu_ms"] for result in results))]
+        return {**results[0], "cpu_ms": cpu_ms, "peak_mb": max(result["peak_mb"] for result in results)}
+
+    def settle(self):
+        for worker in self.workers:
+            worker.settle()
+
+    def last_words(self):
+        return "\n".join(worker.last_words() for worker in self.workers)
 
 
 class BusyCore:

@@ -1,7 +1,8 @@
 """torch_worker.py CONFIG: trains a model by PyTorch for tools/bench/models; worker.py has the protocol.
 
-CONFIG is JSON: model, batch, threads, mode (eager, channels_last, compile). channels_last is the memory format of
-images and of the model.
+CONFIG is JSON: model, batch, threads, mode (eager, channels_last, compile); and rank and endpoints (of all ranks,
+separated by commas) for DistributedDataParallel over Gloo. channels_last is the memory format of images
+and of the model.
 """
 
 import json
@@ -9,6 +10,7 @@ import sys
 
 import fluid_models
 import torch
+import torch.distributed
 import torch_models
 import worker
 
@@ -23,6 +25,12 @@ def main():
         model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), fluid_models.RATE)
     run = torch.compile(model) if config["mode"] == "compile" else model
+    if "endpoints" in config:
+        endpoints = config["endpoints"].split(",")
+        torch.distributed.init_process_group(
+            "gloo", init_method="tcp://" + endpoints[0], rank=config["rank"], world_size=len(endpoints)
+        )
+        run = torch.nn.parallel.DistributedDataParallel(run)
 
     def step(_):
         optimizer.zero_grad()

@@ -14,6 +14,7 @@ from penstock._src.base.errors import program_error, state_error
 from penstock._src.data.feeder import DataFeeder
 from penstock._src.data.py_reader import ReaderNames, append_read_op, declare_reader
 from penstock._src.data.reader_decorators import batch
+from penstock._src.dataset.position import behind_complete_steps
 from penstock._src.dataset.prefetch import Pump
 from penstock._src.ir import unique_name
 from penstock._src.ir.array_conversion import converted
@@ -233,7 +234,7 @@ class GeneratorLoader(DataLoaderBase):
             )
         source = self._require_source()
         self._pump.stop()
-        self._pump.start(source)
+        self._pump.start(behind_complete_steps(self._pump, source, len(self._places), self._drop_last))
         return self
 
     def __next__(self) -> list[Any]:  # dicts, or lists with return_list
@@ -261,7 +262,7 @@ class GeneratorLoader(DataLoaderBase):
         """
         if self._iterable:
             raise state_error("E-reader-order", "start() is for a loader with iterable=False; iterate over this one")
-        self._pump.start(self._require_source())
+        self._pump.start(behind_complete_steps(self._pump, self._require_source()))
 
     def reset(self) -> None:
         """Ends a pass, even before its last batch, for a loader with iterable=False.

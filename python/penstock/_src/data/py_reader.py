@@ -8,6 +8,7 @@ import numpy
 
 from penstock._src.base.errors import state_error
 from penstock._src.data.feeder import DataFeeder
+from penstock._src.dataset.position import behind_complete_steps
 from penstock._src.dataset.prefetch import Pump
 from penstock._src.executor.scopes import global_scope
 from penstock._src.ir import framework, unique_name
@@ -169,7 +170,8 @@ class Reader(Variable):
                 "E-reader-order", f"reader {self.name} has no data: call its decorate_batch_generator first"
             )
         source = self._source
-        self._pump.start(lambda: (list(values) for values in source()))
+        batches = behind_complete_steps(self._pump, source)
+        self._pump.start(lambda: (list(values) for values in batches()))
 
     def reset(self) -> None:
         """Ends a pass, even before its last batch."""

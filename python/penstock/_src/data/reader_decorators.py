@@ -8,7 +8,7 @@ import numbers
 import random
 from typing import TYPE_CHECKING
 
-from penstock._src.base import environment
+from penstock._src.data.parts import checked_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,10 +78,7 @@ def shard(
         part = fluid.io.shard(lambda: range(5), num_parts=2, part_index=1)
         assert list(part()) == [1, 3, 0]
     """
-    num_parts = environment.value("PADDLE_TRAINERS_NUM", 1) if num_parts is None else num_parts
-    part_index = environment.value("PADDLE_TRAINER_ID", 0) if part_index is None else part_index
-    if num_parts < 1 or not 0 <= part_index < num_parts:
-        raise ValueError(f"part_index must be in [0, num_parts), but they are {part_index!r} and {num_parts!r}")
+    num_parts, part_index = checked_part(num_parts, part_index)
     if padding not in ("wrap", "drop", "none"):
         raise ValueError(f"padding must be 'wrap', 'drop' or 'none', not {padding!r}")
 

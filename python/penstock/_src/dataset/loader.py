@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock._src.dataset.dataset_base import DatasetBase
+from penstock._src.dataset.position import behind_complete_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +37,9 @@ class DatasetLoader:
         return self
 
     def __iter__(self) -> Iterator[list[dict[str, LoDTensor]]]:
+        return behind_complete_steps(self._dataset, self._steps)()
+
+    def _steps(self) -> Iterator[list[dict[str, LoDTensor]]]:
         names, least = self._dataset._names(), self._dataset._desc["batch_size"] if self._drop_last else 1
         reading, stop = self._dataset._start(self._threads)
         group = []

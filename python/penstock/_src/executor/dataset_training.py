@@ -13,7 +13,8 @@ from penstock._penstock import LoDTensor
 from penstock._src.base import log
 from penstock._src.dataset.dataset_base import DatasetBase
 from penstock._src.dataset.loader import examples_of
-from penstock._src.executor import joined_trainers, process_end, remote_params
+from penstock._src.dataset.position import Passing
+from penstock._src.executor import joined_trainers, moves, process_end, remote_params
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.progress import Progress, asked_seconds, loss_of
 from penstock._src.executor.remote_tables import asking_program
@@ -65,9 +66,10 @@ def run_from_dataset(
             _told.add(program)
         trainers = 1
     printed = _Printed(program, fetch_list, fetch_info, print_period, debug, fetch_handler)
+    passing = Passing(dataset if any(op.type == "send" for op in program.global_block().ops) else None)
     reading, stop = dataset._start(readers)
     try:
-        _Training(executor, program, scope, dataset._names(), reading, printed).run(trainers)
+        _Training(executor, program, scope, dataset._names(), reading, printed, passing).run(trainers)
     finally:
         stop()
     remote_params.note_run(program, scope)
@@ -82,16 +84,20 @@ class _Training:
         names: list[str],
         reading: DatasetReading,
         printed: _Printed,
+        passing: Passing,
     ) -> None:
+        self._passing = passing
         self._executor, self._program, self._scope = executor, program, scope
         self._names, self._reading, self._printed = names, reading, printed
         self._lock = threading.Lock()
         self._error: BaseException | None = None
+        self._alone = False
 
     def run(self, trainers: int) -> None:
         """Trains with `trainers` threads, including this one."""
         queues = self._reading.queues
         if trainers == 1:
+            self._alone = True  # the next batch that it takes is the trainer's next
             self._train(queues)
             return
         # The first step runs alone, because it compiles the program and creates the variables that the scope lacks.
@@ -128,14 +134,21 @@ class _Training:
         """Runs the batches of the queues, taking one from each in turn."""
         queues = list(queues)
         while queues and self._error is None:
-            for queue in list(queues):
+            turn = list(queues)
+            for queue, following in zip(turn, turn[1:] + turn[:1]):
                 if not self._step(queue.pop()):
                     queues.remove(queue)
+                elif self._alone:
+                    names = self._printed.names
+                    self._executor.look_ahead(self._program.desc, self._names, following, names)
 
     def _step(self, batch: list[LoDTensor] | None) -> bool:
         """Runs one batch; returns False if there is none."""
         if batch is None:
             return False
+        if self._passing.take():
+            return True
+        moves.follow(self._program)
         values = self._executor.run(self._program.desc, self._scope, list(zip(self._names, batch)), self._printed.names)
         self._printed.note(batch, values)
         return True

@@ -11,6 +11,7 @@ from penstock._src.base.same_arguments import arguments_of
 from penstock._src.executor import (
     data_parallel,
     joined_trainers,
+    moves,
     process_end,
     remote_params,
     remote_tables,
@@ -166,6 +167,7 @@ class Executor:
                 self._serve([program, *program._served_with], in_scope)
             return []  # or the job has ended, which the program of another transpiler has served
         then = program._then
+        moves.follow(program)
         program = joined_trainers.program_to_run(
             program, in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], [])
         )
@@ -395,4 +397,7 @@ class Executor:
         closed. Closing is optional: a process that ends with exit code 0 has completed too. A process that ends in
         another way (an exception, sys.exit(3), os._exit, a signal) has not completed, and the job fails.
         """
+        was_open = _penstock.rpc_is_open()
         self._executor.close()
+        if was_open and not _penstock.rpc_is_open():
+            moves.closed()

@@ -45,6 +45,11 @@ def watch_this_thread() -> None:
     this_thread.ran = True
 
 
+def thread_failed() -> bool:
+    """Tells whether an exception has ended a thread that was part of the job."""
+    return _thread_failed
+
+
 def _chain_thread_hook() -> None:
     """Installs threading.excepthook, because an exception that ends a thread leaves the process's exit code 0."""
     report = threading.excepthook

@@ -54,6 +54,13 @@ def note_run(program: Program, scope: Scope) -> None:
         copies.pop(name, None)
 
 
+def note_move(programs: Sequence[Program]) -> None:
+    """Records that other pservers hold what these programs receive."""
+    jobs = [job for job in (_effects_of(program).job for program in programs) if job is not None]
+    for copies in _copies.values():
+        copies.update({name: job for job in jobs for name in job.params if name in copies})
+
+
 def _effects_of(program: Program) -> _Effects:
     content, effects = _effects.get(program, (None, _NONE))
     # Before the first trainer's program there are no copies that another program could overwrite.

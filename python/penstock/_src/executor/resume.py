@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from penstock import _penstock
 from penstock._src.base import environment
+from penstock._src.dataset import position
 
 
-def resume_step() -> int:
+def resume_step(readers: bool = True) -> int:
     """Returns the number of complete steps of this trainer: the step with which its training begins.
 
     They are those of the checkpoint from which the job continues. In a process that takes the place of a trainer that
@@ -14,6 +15,14 @@ def resume_step() -> int:
     Call it after the startup program has run, which connects the trainer with its pservers. They hold the parameters
     and the state of the optimizer as they were after so many steps, so training goes on with the step of that number.
     Values that a script loads belong in the first start only: `if penstock.resume_step() == 0`.
+
+    Readers continue too: the passes of the reader that trains leave out the batches of complete steps. It is the
+    dataset of train_from_dataset with a program that sends gradients, and else the first DataLoader, PyReader or
+    py_reader that the process starts after the startup program.
+
+    Args:
+        readers (bool): False: the script itself chooses the batches of each step, so readers begin with their first
+            batch. Say so before a reader starts.
 
     Returns:
         int: 0 in a new job, and in a job without pservers.
@@ -34,6 +43,8 @@ def resume_step() -> int:
         for step in range(penstock.resume_step(), 3):
             exe.run(feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])
     """
+    if not readers:
+        position.leave_to_script()
     try:
         return _penstock.first_step()
     except _penstock.StateError as error:

@@ -10,6 +10,7 @@ from penstock._src.base.doc_texts import with_texts
 from penstock._src.base.errors import program_error
 from penstock._src.hvd.operations import TYPES, Call, Operation, Several, copied, keep, listed
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.tensors import takes_tensors
 from penstock._src.hvd.texts import ARRAYS
 
 if TYPE_CHECKING:
@@ -59,12 +60,13 @@ def exchange_shapes(call: Call, array: Array, more: Sequence[int] = ()) -> list[
     return [extents + row[2 + _EXTENTS_MAX :] for row, (_, extents) in zip(rows, said)]
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def allgather_async(tensor: Array, name: str | None = None, process_set: ProcessSet = global_process_set) -> int:
     """Starts an allgather, after it has exchanged the shapes of all ranks.
 
     Args:
-        tensor (numpy.ndarray): as for `allgather`.
+        tensor (numpy.ndarray | torch.Tensor): as for `allgather`.
         {name_and_set}
 
     {handle}
@@ -75,13 +77,14 @@ def allgather_async(tensor: Array, name: str | None = None, process_set: Process
     return keep(gather(Call("allgather_async", name, process_set), tensor))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def allgather(tensor: Array, name: str | None = None, process_set: ProcessSet = global_process_set) -> Array:
     """Concatenates the rows of all ranks' arrays, in the order of the ranks.
 
     Args:
-        tensor (numpy.ndarray): shape [rows, ...]; the number of rows may differ between ranks and may be 0; type and
-            further extents must be equal.
+        tensor (numpy.ndarray | torch.Tensor): shape [rows, ...]; the number of rows may differ between ranks and
+            may be 0; type and further extents must be equal.
         {name_and_set}
 
     Returns:
@@ -97,6 +100,7 @@ def allgather(tensor: Array, name: str | None = None, process_set: ProcessSet = 
     return array
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def grouped_allgather_async(
     tensors: Sequence[Array], name: str | None = None, process_set: ProcessSet = global_process_set
@@ -104,7 +108,7 @@ def grouped_allgather_async(
     """Starts an allgather of several arrays.
 
     Args:
-        tensors (list[numpy.ndarray]): each as for `allgather`; all ranks give the same number.
+        tensors (list[numpy.ndarray | torch.Tensor]): each as for `allgather`; all ranks give the same number.
         {name_and_set}
 
     {handle_of_list}
@@ -116,6 +120,7 @@ def grouped_allgather_async(
     return keep(Several([gather(call, tensor) for tensor in listed(call.function, tensors)]))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def grouped_allgather(
     tensors: Sequence[Array], name: str | None = None, process_set: ProcessSet = global_process_set
@@ -123,7 +128,7 @@ def grouped_allgather(
     """Concatenates the rows of all ranks' arrays, for several arrays.
 
     Args:
-        tensors (list[numpy.ndarray]): each as for `allgather`; all ranks give the same number.
+        tensors (list[numpy.ndarray | torch.Tensor]): each as for `allgather`; all ranks give the same number.
         {name_and_set}
 
     Returns:

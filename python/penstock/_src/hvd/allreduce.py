@@ -10,6 +10,7 @@ from penstock._src.base.doc_texts import with_texts
 from penstock._src.hvd.compression import Compression
 from penstock._src.hvd.operations import Adasum, Call, Operation, check_mean, copied, keep, listed, own, scale
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.tensors import takes_tensors
 from penstock._src.hvd.texts import ARRAYS
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def _reduce(
     return Operation(call, pending, lambda: scale(array, after))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def allreduce_async(
     tensor: Array,
@@ -50,7 +52,7 @@ def allreduce_async(
     """Starts an allreduce.
 
     Args:
-        tensor (numpy.ndarray): as for `allreduce`.
+        tensor (numpy.ndarray | torch.Tensor): as for `allreduce`.
         {average_or_sum}
         {name}
         op (object): as for `allreduce`; with Adasum the function returns after the operation has ended.
@@ -67,6 +69,7 @@ def allreduce_async(
     return keep(_reduce(call, copied(tensor), average, op, prescale_factor, postscale_factor))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def allreduce_async_(
     tensor: Array,
@@ -93,6 +96,7 @@ def allreduce_async_(
     return keep(_reduce(call, own("allreduce_async_", tensor), average, op, prescale_factor, postscale_factor))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def allreduce(
     tensor: Array,
@@ -110,8 +114,8 @@ def allreduce(
     P for Adasum.
 
     Args:
-        tensor (numpy.ndarray): of the same shape and type on all ranks: float16, float32, float64, int8, int32, int64
-            or uint8.
+        tensor (numpy.ndarray | torch.Tensor): of the same shape and type on all ranks: float16, float32, float64,
+            int8, int32, int64 or uint8.
         {average_or_sum}
         {name}
         {compression}
@@ -121,7 +125,7 @@ def allreduce(
         {process_set}
 
     Returns:
-        numpy.ndarray: a new array.
+        numpy.ndarray | torch.Tensor: a new one, as `tensor`.
 
     Raises:
         penstock.ProgramError: the array or the reduction is not supported, or another rank runs another operation
@@ -137,6 +141,7 @@ def allreduce(
     return compression.decompress(reduced, context)
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def allreduce_(
     tensor: Array,
@@ -200,6 +205,7 @@ def _reduce_all(
     return Operation(call, pending, spread)
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def grouped_allreduce_async(
     tensors: Sequence[Array],
@@ -227,6 +233,7 @@ def grouped_allreduce_async(
     return keep(_reduce_all(call, arrays, average, op, prescale_factor, postscale_factor))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def grouped_allreduce(
     tensors: Sequence[Array],
@@ -266,6 +273,7 @@ def grouped_allreduce(
     return [compression.decompress(array, context) for array, (_, context) in zip(reduced, compressed)]
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def grouped_allreduce_async_(
     tensors: Sequence[Array],
@@ -294,6 +302,7 @@ def grouped_allreduce_async_(
     return keep(_reduce_all(call, arrays, average, op, prescale_factor, postscale_factor))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def grouped_allreduce_(
     tensors: Sequence[Array],

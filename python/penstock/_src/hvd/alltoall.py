@@ -11,6 +11,7 @@ from penstock._src.base.errors import program_error
 from penstock._src.hvd.allgather import exchange_shapes
 from penstock._src.hvd.operations import Call, Operation, copied, keep, type_of
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.tensors import takes_tensors
 from penstock._src.hvd.texts import ARRAYS
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def _exchange(call: Call, tensor: Array | float, splits: Array | Sequence[int] |
     return Operation(call, pending, lambda: (out, numpy.array(received, "int32")))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def alltoall_async(
     tensor: Array,
@@ -74,7 +76,7 @@ def alltoall_async(
     """Starts an alltoall, after it has exchanged the numbers of rows.
 
     Args:
-        tensor (numpy.ndarray): as for `alltoall`.
+        tensor (numpy.ndarray | torch.Tensor): as for `alltoall`.
         splits (numpy.ndarray | list[int] | None): as for `alltoall`.
         {name_and_set}
 
@@ -87,6 +89,7 @@ def alltoall_async(
     return keep(_exchange(Call("alltoall_async", name, process_set), tensor, splits))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def alltoall(
     tensor: Array,
@@ -97,7 +100,7 @@ def alltoall(
     """Sends a part of an array's rows to each rank, and returns the rows that all ranks have sent to this one.
 
     Args:
-        tensor (numpy.ndarray): shape [rows, ...]; type and further extents are equal on all ranks.
+        tensor (numpy.ndarray | torch.Tensor): shape [rows, ...]; type and further extents are equal on all ranks.
         splits (numpy.ndarray | list[int] | None): the number of rows for each rank, in the order of the ranks; rows
             beyond their sum are not sent. None: the same number for each.
         {name_and_set}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock._src.base.doc_texts import with_texts
 from penstock._src.hvd.operations import Call, Operation, copied, keep, own
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.tensors import takes_tensors
 from penstock._src.hvd.texts import ARRAYS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def _give(call: Call, array: Array, root_rank: int) -> Operation:
     return Operation(call, [call.broadcast(array, root)], lambda: array)
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def broadcast_async(
     tensor: Array, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
@@ -27,7 +29,7 @@ def broadcast_async(
     """Starts a broadcast.
 
     Args:
-        tensor (numpy.ndarray): as for `broadcast`.
+        tensor (numpy.ndarray | torch.Tensor): as for `broadcast`.
         {from_root}
 
     {handle}
@@ -38,6 +40,7 @@ def broadcast_async(
     return keep(_give(Call("broadcast_async", name, process_set), copied(tensor), root_rank))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def broadcast_async_(
     tensor: Array, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
@@ -57,6 +60,7 @@ def broadcast_async_(
     return keep(_give(Call("broadcast_async_", name, process_set), own("broadcast_async_", tensor), root_rank))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def broadcast(
     tensor: Array, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
@@ -64,11 +68,11 @@ def broadcast(
     """Returns the array of one rank on all ranks.
 
     Args:
-        tensor (numpy.ndarray): of the same shape and type on all ranks.
+        tensor (numpy.ndarray | torch.Tensor): of the same shape and type on all ranks.
         {from_root}
 
     Returns:
-        numpy.ndarray: a new array.
+        numpy.ndarray | torch.Tensor: a new one, as `tensor`.
 
     Raises:
         penstock.ProgramError: there is no such rank (E-hvd-root).
@@ -80,6 +84,7 @@ def broadcast(
     return array
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def broadcast_(
     tensor: Array, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set

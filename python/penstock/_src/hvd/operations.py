@@ -178,6 +178,12 @@ def keep(operation: Operation | Several) -> int:
     return handle
 
 
+def replace(handle: int, by: Callable[[Any], Any]) -> None:
+    """Replaces the operation of a handle by what `by` makes of it: something with done() and wait()."""
+    with _lock:
+        _operations[handle] = by(_operations[handle])
+
+
 def kept(function: str, handle: int) -> Operation | Several:
     """Returns the operation of a handle."""
     operation = _operations.get(handle) if isinstance(handle, int) else None

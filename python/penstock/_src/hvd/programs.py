@@ -18,6 +18,7 @@ from penstock._src.hvd.handles import synchronize
 from penstock._src.hvd.job import the_job
 from penstock._src.hvd.operations import Adasum, Average, Sum
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.tensors import is_tensor
 from penstock._src.hvd.texts import ARRAYS
 from penstock._src.ir import framework
 from penstock._src.ir.program import Program
@@ -212,8 +213,9 @@ def broadcast_parameters(params: Mapping[str, Array] | Program | Sequence[Any], 
     """Sets the values of all ranks to those of one rank, by name.
 
     Args:
-        params (dict | list | Program): arrays by name, or (name, array), which are changed in place; or a Program: its
-            persistable tensors in the global scope. All ranks must pass the same names.
+        params (dict | list | Program): arrays or PyTorch tensors by name, such as `model.state_dict()`, or (name,
+            array), which are changed in place; or a Program: its persistable tensors in the global scope. All ranks
+            must pass the same names.
         root_rank (int): the rank whose values all ranks receive.
 
     Raises:
@@ -231,7 +233,7 @@ def broadcast_parameters(params: Mapping[str, Array] | Program | Sequence[Any], 
         return
     pairs = sorted(params.items()) if isinstance(params, dict) else list(params)
     for name, array in pairs:
-        if not isinstance(array, numpy.ndarray):
+        if not isinstance(array, numpy.ndarray) and not is_tensor(array):
             raise TypeError(f"hvd.broadcast_parameters: {name} must be a numpy array, not {type(array).__name__}")
     for handle in [broadcast_async_(array, root_rank, str(name)) for name, array in pairs]:
         synchronize(handle)

@@ -24,6 +24,7 @@ from penstock._src.hvd.operations import (
     scale,
 )
 from penstock._src.hvd.process_sets import global_process_set
+from penstock._src.hvd.tensors import takes_tensors
 from penstock._src.hvd.texts import ARRAYS
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def tensor_extents(tensor: Array) -> tuple[Any, ...] | tuple[int]:
     return numpy.shape(tensor)[1:]
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def reducescatter_async(
     tensor: Array,
@@ -82,7 +84,7 @@ def reducescatter_async(
     """Starts a reducescatter.
 
     Args:
-        tensor (numpy.ndarray): as for `reducescatter`.
+        tensor (numpy.ndarray | torch.Tensor): as for `reducescatter`.
         {name}
         {op_of_scatter}
         {process_set}
@@ -97,6 +99,7 @@ def reducescatter_async(
     return keep(scatter_reduced(call, tensor, op, prescale_factor, postscale_factor))
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def reducescatter(
     tensor: Array,
@@ -110,8 +113,8 @@ def reducescatter(
     """Reduces an array over all ranks, element by element, and returns this rank's part of the rows.
 
     Args:
-        tensor (numpy.ndarray): shape [rows, ...], the same on all ranks; types as for `allreduce`. If the rows cannot
-            be divided evenly among the ranks, the first ranks get one more.
+        tensor (numpy.ndarray | torch.Tensor): shape [rows, ...], the same on all ranks; types as for `allreduce`.
+            If the rows cannot be divided evenly among the ranks, the first ranks get one more.
         {name}
         {compression}
         op (object): Average (floats only; the default), Sum, Min, Max or Product.
@@ -135,6 +138,7 @@ def reducescatter(
     )
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def grouped_reducescatter_async(
     tensors: Sequence[Array],
@@ -147,7 +151,7 @@ def grouped_reducescatter_async(
     """Starts a reducescatter of several arrays.
 
     Args:
-        tensors (list[numpy.ndarray]): each as for `reducescatter`; all ranks give the same number.
+        tensors (list[numpy.ndarray | torch.Tensor]): each as for `reducescatter`; all ranks give the same number.
         {name}
         {op_of_scatter}
         {process_set}
@@ -169,6 +173,7 @@ def grouped_reducescatter_async(
     )
 
 
+@takes_tensors
 @with_texts(ARRAYS)
 def grouped_reducescatter(
     tensors: Sequence[Array],
@@ -182,7 +187,7 @@ def grouped_reducescatter(
     """Reduces several arrays over all ranks and returns this rank's part of the rows of each.
 
     Args:
-        tensors (list[numpy.ndarray]): each as for `reducescatter`; all ranks give the same number.
+        tensors (list[numpy.ndarray | torch.Tensor]): each as for `reducescatter`; all ranks give the same number.
         {name}
         {compression}
         {op_of_scatter}

@@ -1,9 +1,11 @@
 """Descriptions of arguments, results and errors that the functions of penstock.hvd share (base/doc_texts.py)."""
 
 ARRAYS = {
-    "own_tensor": "tensor (numpy.ndarray): C-contiguous and writeable.",
-    "own_tensors": "tensors (list[numpy.ndarray]): C-contiguous and writeable.",
-    "each_as_allreduce": ("tensors (list[numpy.ndarray]): each as for `allreduce`; all ranks give the same number."),
+    "own_tensor": "tensor (numpy.ndarray | torch.Tensor): C-contiguous and writeable.",
+    "own_tensors": "tensors (list[numpy.ndarray | torch.Tensor]): C-contiguous and writeable.",
+    "each_as_allreduce": (
+        "tensors (list[numpy.ndarray | torch.Tensor]): each as for `allreduce`; all ranks give the same number."
+    ),
     "name": "name (str | None): appears in errors; must be equal on all ranks.",
     "process_set": "process_set (ProcessSet): the ranks that take part.",
     "name_and_set": "{name}\n{process_set}",

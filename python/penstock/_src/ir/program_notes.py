@@ -31,6 +31,7 @@ class ProgramNotes:
     _transpile_source: tuple[ProgramDesc, int]  # what the program was before, content_id of what it is since
     _transpilers: list[DistributeTranspiler]  # of the programs that share this startup program
     _source_main: Program
+    _placed_by: DistributeTranspiler  # of a trainer's program: can place it on other pservers
     _sharded_tables: list[str]
     _pservers: list[str]
     _fleet_transpiled: bool

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock._src.base.row_policy import row_policy
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import nn
 from penstock._src.layers.decorators import Attrs, layer, op_layer
-from penstock._src.layers.row_policy import row_policy
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from penstock._src.ir.types import VarType
@@ -28,6 +29,7 @@ def embedding(
     entry: str | None = None,
     evict: str | Sequence[str] | None = None,
     budget_mb: int | None = None,
+    cold_dir: str | os.PathLike[str] | None = None,
 ) -> Variable:
     """Looks up rows of a table by ids of any shape; the result has the rows along an additional last axis.
 
@@ -41,7 +43,7 @@ def embedding(
         ids = fluid.data('ids', [None, 5], 'int64')
         assert fluid.embedding(ids, size=[100, 8]).shape == (-1, 5, 8)
     """
-    policy = row_policy("embedding", is_sparse and is_distributed, entry, evict, budget_mb)
+    policy = row_policy("embedding", is_sparse and is_distributed, entry, evict, budget_mb, cold_dir)
     return nn.lookup_layer(
         "lookup_table_v2", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype, policy
     )

@@ -7,16 +7,17 @@ import numbers
 from typing import TYPE_CHECKING
 
 from penstock._src.base.errors import program_error
+from penstock._src.base.row_policy import row_policy
 from penstock._src.ir import framework
 from penstock._src.ir.argument_types import ArgumentError
 from penstock._src.ir.types import VarType, float_attr, to_extents
 from penstock._src.ir.variable import Variable
 from penstock._src.layers.decorators import Attrs, layer, op_layer, op_layer_with_results
 from penstock._src.layers.helper import LayerHelper, require_variables
-from penstock._src.layers.row_policy import row_policy
 from penstock._src.parameters.initializer import Constant
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
     from typing import Any
 
@@ -88,12 +89,13 @@ def embedding(
     entry: str | None = None,
     evict: str | Sequence[str] | None = None,
     budget_mb: int | None = None,
+    cold_dir: str | os.PathLike[str] | None = None,
 ) -> Variable:
     """Looks up rows of a table by ids; unlike fluid.embedding, the last extent of the ids must be 1.
 
-    `entry`, `evict` and `budget_mb`, which Fluid does not have, say which rows pservers keep of a table with
-    `is_sparse` and `is_distributed`: see the page "Large tables". A step is an update of the table. An id that has not
-    entered, or whose row is evicted, reads as its initial value.
+    `entry`, `evict`, `budget_mb` and `cold_dir`, which Fluid does not have, say which rows pservers keep of a table
+    with `is_sparse` and `is_distributed`, and where: see the page "Large tables". A step is an update of the table. An
+    id that has not entered, or whose row is evicted, reads as its initial value.
 
     Args:
         input (Variable): the ids, which are row numbers, shape [..., 1], int64.
@@ -110,12 +112,15 @@ def embedding(
             'shows X decay R every S', the number of steps that listed it, multiplied by R at the end of every S steps,
             is below X.
         budget_mb (int | None): the memory of the rows on each pserver, in MB; rows unseen for longest are evicted.
+        cold_dir (str | os.PathLike | None): with `budget_mb`: these rows are not evicted, but kept in files in this
+            folder of the pserver's host, and read back when a batch lists their ids. Results do not change.
 
     Returns:
         Variable: shape [..., width], of type `dtype`.
 
     Raises:
-        TypeError: `input` is not a Variable, or not int64; a rule is not a string, `budget_mb` not an integer.
+        TypeError: `input` is not a Variable, or not int64; a rule is not a string, `budget_mb` not an integer,
+            `cold_dir` not a path.
         penstock.ProgramError: a rule or its number is wrong, or pservers do not shard the table by id.
 
     Example:
@@ -123,7 +128,7 @@ def embedding(
         rows = fluid.layers.embedding(ids, size=[100, 8], is_sparse=True)
         assert rows.shape == (-1, 8)
     """
-    policy = row_policy("embedding", is_sparse and is_distributed, entry, evict, budget_mb)
+    policy = row_policy("embedding", is_sparse and is_distributed, entry, evict, budget_mb, cold_dir)
     return lookup_layer("lookup_table", input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype, policy)
 
 

@@ -246,7 +246,38 @@ class DistributeTranspiler:
             self.trainer_id,
             [(address, Program._of(main)) for address, (main, _) in self._pservers.items() if tables],
         )
+        self.origin_program._placed_by = self
         return self.origin_program
+
+    def _why_not_replaced(self, program: Program) -> str:
+        """Returns why the pservers of the trainer's program cannot be replaced by others, with the error's id; '' if
+        they can."""
+        config = self._sources[2]
+        if program is not self.origin_program or program.desc.content_id != self._trainer_main.content_id:
+            return "a trainer's program was changed after get_trainer_program() had returned it   [E-scale-program]"
+        if len(self._together) > 1:
+            return "the pservers serve several programs   [E-scale-programs]"
+        others = {
+            f"exchange={config.dense}": config.dense != "pserver",
+            f"clip={config.clip}": config.clip != "local",
+            f"compression={config.compression}": bool(config.compression),
+            f"on_uneven={config.on_uneven}": bool(config.on_uneven),
+            f"backup_trainers={config.backup_trainers}": config.backup_trainers > 0,
+            "asynchronous training": not self.plan.startswith('plan {mode="sync",'),
+        }
+        found = [name for name, set_so in others.items() if set_so]
+        return f"the job works with {', '.join(found)}   [E-scale-mode]" if found else ""
+
+    def _replace_pservers(self, pservers: list[str]) -> Program:
+        """Makes the trainer's programs again, for other pservers, which hold what the earlier ones did. Returns the
+        startup program: with the main program, it says what the pservers must hold."""
+        main, startup, config = self._sources
+        config.pservers = self.pserver_endpoints = list(pservers)
+        self._take((main, startup, config), native_roles(main, startup, config), [self])
+        self._leave_marks(self._current_endpoint)
+        job_programs.share_startups(self._together)
+        self.get_trainer_program()
+        return self.startup_program
 
     def get_pserver_program(self, endpoint: str) -> Program:
         """Returns the main program of a pserver.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 
 from penstock import _penstock
@@ -9,7 +11,12 @@ from penstock._src.base.errors import program_error
 
 
 def row_policy(
-    layer: str, sharded: bool, entry: str | None, evict: str | Sequence[str] | None, budget_mb: int | None
+    layer: str,
+    sharded: bool,
+    entry: str | None,
+    evict: str | Sequence[str] | None,
+    budget_mb: int | None,
+    cold_dir: str | os.PathLike[str] | None = None,
 ) -> str | None:
     """Returns the attribute of a lookup that states the policy; None without a rule."""
     rules = [f"entry {rule}" for rule in _listed(layer, "entry", entry)]
@@ -20,14 +27,18 @@ def row_policy(
         if isinstance(budget_mb, bool) or not isinstance(budget_mb, int):
             raise TypeError(f"{layer}: budget_mb must be an integer, not {budget_mb!r}")
         rules.append(f"budget_mb {budget_mb}")
+    if cold_dir is not None:
+        if not isinstance(cold_dir, (str, os.PathLike)) or not isinstance(os.fspath(cold_dir), str):
+            raise TypeError(f"{layer}: cold_dir must be the path of a folder, not {cold_dir!r}")
+        rules.append(f"cold_dir {json.dumps(os.fspath(cold_dir), ensure_ascii=False)}")
     if not rules:
         return None
     text = _penstock.row_policy(", ".join(rules))
     if not sharded:
         raise program_error(
             "E-row-policy-table",
-            f"{layer}: entry, evict and budget_mb ({text}) are for tables that pservers shard by id and whose rows "
-            "exist only once they are used; use is_sparse=True and is_distributed=True",
+            f"{layer}: entry, evict, budget_mb and cold_dir ({text}) are for tables that pservers shard by id and "
+            "whose rows exist only once they are used; use is_sparse=True and is_distributed=True",
         )
     return text
 

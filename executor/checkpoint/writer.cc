@@ -42,8 +42,22 @@ bool Writer::TakesChanges() const {
   return changes <= last_->files.front().bytes / 2;
 }
 
+// Whether this run has a whole part of this step and server.
+bool Writer::HasPart(const std::string& folder, const Manifest& head) const {
+  const Result<std::string> text = disk_.ReadWhole(ManifestFile(folder, head.server, head.servers));
+  if (!text.ok()) return false;
+  const Result<Manifest> part = ReadManifest(*text);
+  return part.ok() && part->run == head.run && part->step == head.step && part->server == head.server &&
+         part->servers == head.servers && WhatFilesLack(disk_, folder, *part).empty();
+}
+
+// The part of a whole checkpoint must not be removed to be written again: the job may be killed meanwhile.
 Status Writer::Begin(const Manifest& head) {
   std::string folder = StepFolder(options_.folder, head.step);
+  if (HasPart(folder, head)) {
+    kept_ = head.step;
+    return OkStatus();
+  }
   const std::string manifest = ManifestFile(folder, head.server, head.servers);
   PENSTOCK_RETURN_IF_ERROR(disk_.MakeFolder(folder));
   if (disk_.Exists(manifest)) {  // of a run that has ended
@@ -61,8 +75,10 @@ Status Writer::Begin(const Manifest& head) {
 }
 
 Status Writer::Append(const Manifest& head, const Value& value) {
-  if (part_ == nullptr && failed_.ok()) failed_ = Begin(head);
-  if (failed_.ok()) {
+  if (part_ == nullptr && !kept_ && failed_.ok()) failed_ = Begin(head);
+  if (failed_.ok() && kept_) {
+    PENSTOCK_CHECK(*kept_ == head.step, "one part at a time");
+  } else if (failed_.ok()) {
     PENSTOCK_CHECK(part_->step == head.step, "one part at a time");
     failed_ = Add(value);
   }
@@ -70,9 +86,13 @@ Status Writer::Append(const Manifest& head, const Value& value) {
 }
 
 Status Writer::Write(Manifest head, const std::vector<Value>& values) {
-  if (part_ == nullptr && failed_.ok()) failed_ = Begin(head);
+  if (part_ == nullptr && !kept_ && failed_.ok()) failed_ = Begin(head);
   for (const Value& value : values) PENSTOCK_RETURN_IF_ERROR(Append(head, value));
   PENSTOCK_RETURN_IF_ERROR(failed_);
+  if (std::exchange(kept_, std::nullopt)) {
+    last_.reset();  // of later changes nobody knows whether what was dropped has them
+    return RemoveOld();
+  }
   const std::unique_ptr<Part> part = std::move(part_);
   PENSTOCK_RETURN_IF_ERROR(FinishFiles(*part, head));
   PENSTOCK_RETURN_IF_ERROR(disk_.SyncFolder(part->folder));

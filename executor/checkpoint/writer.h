@@ -44,8 +44,9 @@ class Writer {
 
   // Begins the part of head.step, if it is not begun, and writes the value. After an error, Write returns it.
   Status Append(const Manifest& head, const Value& value);
-  // `head` without values and bytes. An earlier part of this server for the same step is replaced.
-  // kInvalidArgument E-file-write.
+  // `head` without values and bytes. A part of an earlier run for the same step is replaced. One of this run
+  // remains, if it is whole: what is given is dropped, and the next part is a base. kInvalidArgument
+  // E-file-write.
   Status Write(Manifest head, const std::vector<Value>& values);
   // Whether the next Write may have rows of kChanges: there is a base of this Writer, the changes since are
   // at most half as long, and the file system has links.
@@ -63,6 +64,7 @@ class Writer {
     std::map<std::string, std::vector<Record>> records;
   };
   Status Begin(const Manifest& head);
+  bool HasPart(const std::string& folder, const Manifest& head) const;
   Status Add(const Value& value);
   Status AddRows(const Value& value, Part& part);
   Status BeginRows(bool changes, Part& part);
@@ -76,7 +78,8 @@ class Writer {
   Disk& disk_;
   const WriterOptions options_;
   std::unique_ptr<Part> part_;
-  Status failed_;  // of part_
+  std::optional<std::uint64_t> kept_;  // instead of part_: the step whose part was there
+  Status failed_;                      // of part_
   std::optional<Last> last_;
   std::optional<bool> has_links_;  // the file system; nullopt: not known yet
 };

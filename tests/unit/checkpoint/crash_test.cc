@@ -187,6 +187,44 @@ TEST(Checkpoint, ACrashAtAnyOperationKeepsABaseThatChangesNeed) {
   }
 }
 
+// Its rows may be links to those of earlier steps, which other folders do not have any more.
+TEST(Checkpoint, TheSameStepTwiceKeepsTheFirstPart) {
+  for (const std::uint64_t last : {5U, 10U}) {  // a base, and changes
+    SCOPED_TRACE(last);
+    FaultyDisk disk;
+    TableWriter writer(disk);
+    for (std::uint64_t step = 5; step <= last; step += 5) ASSERT_TRUE(writer.Write(step).ok());
+    const Status again = writer.Write(last);
+    ASSERT_TRUE(again.ok()) << again.ToString();
+    ExpectTableOf(disk, last);
+    EXPECT_FALSE(writer.TakesChanges()) << "the first part may lack what the second one had";
+    ASSERT_TRUE(writer.Write(last + 5).ok());
+    ExpectTableOf(disk, last + 5);
+  }
+}
+
+TEST(Checkpoint, ACrashInTheSameStepAgainKeepsTheFirstPart) {
+  for (int crash = 0;; ++crash) {
+    FaultyDisk disk;
+    TableWriter writer(disk);
+    for (const std::uint64_t step : {5U, 10U}) ASSERT_TRUE(writer.Write(step).ok());
+    disk.CrashAt(disk.operations() + crash + 1);
+    const bool written = writer.Write(10).ok();
+    disk.Restart();
+    EXPECT_EQ(NewestWhole(disk, "ckpt").value(), 10U);
+    ExpectTableOf(disk, 10);
+    if (written) break;
+  }
+}
+
+TEST(Checkpoint, APartOfTheSameRunThatIsNotWholeIsReplaced) {
+  FaultyDisk disk;
+  ASSERT_TRUE(TableWriter(disk).Write(5).ok());
+  ASSERT_TRUE(disk.Remove("ckpt/step-5/part-0-of-1.rows-5").ok());
+  ASSERT_TRUE(TableWriter(disk).Write(5).ok());
+  ExpectTableOf(disk, 5);
+}
+
 TEST(Checkpoint, WithoutHardLinksEachHasAllRows) {
   FaultyDisk disk;
   disk.RefuseLinks();

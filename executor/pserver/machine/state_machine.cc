@@ -38,7 +38,8 @@ StateMachine::StateMachine(MachineConfig config, std::unique_ptr<UpdatePolicy> p
       rate_runs_(FirstRateRuns(ledger_.config())),
       cut_(ledger_.config().cut_every, ledger_.config().first_step),
       durable_version_(ledger_.config().first_version),
-      vector_(ledger_.config().cut_every, ledger_.config().first_cut) {
+      vector_(ledger_.config().cut_every, ledger_.config().first_cut),
+      idle_steps_(ledger_.config().first_version) {
   for (const MachineConfig::Start& start : ledger_.config().starts)
     vector_.durable.push_back(start.Durable(ledger_.config().counts_steps));
   policy_->Begin(ledger_);

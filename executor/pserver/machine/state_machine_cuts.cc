@@ -63,7 +63,8 @@ std::uint64_t StateMachine::steps_begun() const {
 
 std::uint64_t StateMachine::HoldUpdates(std::uint64_t ahead) {
   if (by_trainer()) {
-    ahead == 0 ? holds_updates_ = true : (vector_.BeginAgreement(), true);
+    vector_.BeginAgreement();
+    if (ahead == 0) holds_updates_ = true;
     const std::uint64_t low = LowStep();
     return low == 0 ? 0 : std::max(low, vector_.last() + 1) + ahead - ledger_.config().first_step;
   }
@@ -107,6 +108,7 @@ void StateMachine::StopAt(std::uint64_t version, Actions& out) {
   if (ended_) return;
   if (by_trainer()) {
     holds_updates_ = true;
+    vector_.Agree(version + ledger_.config().first_step);
     if (version > 0) stop_at_ = version + ledger_.config().first_step;
     return CutVectorIfDue(out);
   }
@@ -117,13 +119,15 @@ void StateMachine::StopAt(std::uint64_t version, Actions& out) {
 }
 
 // All chunks stay in the version of the stop, so they are copied together, unless they were when they
-// reached it.
+// reached it: one checkpoint is made of a step.
 void StateMachine::CutIfStopped(Actions& out) {
   if (!stop_at_ || cut_.open() || by_trainer()) return;
   const bool idle = ledger_.UpdatedChunks() == 0;
   if (!idle && ledger_.low_version() < *stop_at_) return;
   const std::uint64_t version = *std::exchange(stop_at_, std::nullopt);
-  const bool made = cut_.StepAt(version) && (!idle || idle_steps_ >= version);
+  // One ahead of the interval may be written, too.
+  const bool made =
+      version <= durable_version_ || (cut_.StepAt(version) && (!idle || idle_steps_ >= version));
   idle_steps_ = std::max(idle_steps_, version);
   if (made) return;
   const std::uint64_t step = cut_.StepOf(version);

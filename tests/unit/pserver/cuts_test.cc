@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "executor/pserver/cut_clock.h"
+#include "executor/pserver/machine/policies/async_policy.h"
 #include "tests/unit/pserver/machine_driver.h"
 
 namespace penstock::test {
@@ -110,7 +111,7 @@ TEST(Cuts, AStopHoldsUpdatesUntilItsStepIsKnown) {
   d.Push(0, 1, 0);
   EXPECT_EQ(d.Merged(0), "") << "it waits for the step of the stop";
   EXPECT_EQ(d.Ran(1), "");
-  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(2, out); }), "run c0 s1");
+  EXPECT_EQ(d.StopAt(2), "run c0 s1");
   EXPECT_EQ(d.Ran(0), "");
   EXPECT_EQ(Step(d, 1, 1), "cut p0 c0 s2; cut p0 c1 s2; cut lr s2");
   d.Push(0, 2, 0);
@@ -125,10 +126,77 @@ TEST(Cuts, AStopAtAStepThatIsSavedAnywayMakesOneCheckpoint) {
   for (const std::uint64_t step : {0, 1}) Step(d, step, 0);
   for (const std::uint64_t step : {0, 1}) Step(d, step, 1);
   EXPECT_EQ(d.machine.HoldUpdates(), 2U);
-  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(2, out); }), "");
+  EXPECT_EQ(d.StopAt(2), "");
   for (int copies = 0; copies < 2; ++copies) d.Copied();
   EXPECT_EQ(d.Copied(), "write s2");
   EXPECT_EQ(d.Written(), "");
+}
+
+// A checkpoint was made ahead of the interval for a trainer whose log was full; the job stops at its step.
+TEST(Cuts, AStopAtAStepThatWasSavedAheadOfTheIntervalMakesOneCheckpoint) {
+  for (const bool written : {true, false}) {
+    SCOPED_TRACE(written ? "written" : "being written");
+    Driver d(CutConfig(1000));
+    Step(d, 0, 0);
+    Step(d, 0, 1);
+    d.EndStep(0, 0);
+    EXPECT_EQ(d.RequestCut(0, 1), "cut p0 c0 s1; cut p0 c1 s1; cut lr s1; durable t0");
+    for (int copies = 0; copies < 2; ++copies) d.Copied();
+    EXPECT_EQ(d.Copied(), "write s1");
+    if (written) {
+      EXPECT_EQ(d.Written(), "");
+    }
+    EXPECT_EQ(d.machine.HoldUpdates(), 1U);
+    EXPECT_EQ(d.StopAt(1), "") << "that one is the checkpoint of the stop";
+    if (!written) {
+      EXPECT_EQ(d.Written(), "") << "it is not made again";
+    }
+    EXPECT_EQ(d.machine.durable_version(0), 1U);
+    d.Push(0, 1, 0);
+    EXPECT_EQ(d.Merged(0), "") << "no update follows";
+  }
+}
+
+TEST(Cuts, AStopAtAStepOnWhichTheServersHadAgreedMakesOneCheckpoint) {
+  Driver d(CutConfig(1000));
+  Step(d, 0, 0);
+  Step(d, 0, 1);
+  EXPECT_EQ(d.machine.HoldUpdates(1), 2U);
+  EXPECT_EQ(d.CutAt(2), "");
+  Step(d, 1, 0);
+  EXPECT_EQ(Step(d, 1, 1), "cut p0 c1 s2; cut lr s2");
+  for (int copies = 0; copies < 2; ++copies) d.Copied();
+  EXPECT_EQ(d.Copied(), "write s2");
+  EXPECT_EQ(d.machine.HoldUpdates(), 2U);
+  EXPECT_EQ(d.StopAt(2), "");
+  EXPECT_EQ(d.Written(), "");
+}
+
+TEST(Cuts, AServerThatWasStartedAgainAtTheStepOfTheStopHasItsPart) {
+  pserver::MachineConfig config = CutConfig(1000);
+  config.first_version = 3;
+  Driver d(std::move(config));
+  EXPECT_EQ(d.machine.HoldUpdates(), 3U);
+  EXPECT_EQ(d.StopAt(3), "");
+}
+
+// In asynchronous training a name that others have not answered yet must not be used up: their parts of the
+// stop's checkpoint would miss this one.
+TEST(Cuts, AFullLogTakesNoNameWhileServersAgreeOnAStop) {
+  pserver::MachineConfig config = CutConfig(1000);
+  config.starts = {{}};
+  config.counts_steps = false;
+  Driver d(std::move(config), std::make_unique<pserver::AsyncPolicy>());
+  Step(d, 0, 0);
+  Step(d, 0, 1);
+  d.EndStep(0, 0);
+  EXPECT_EQ(d.machine.HoldUpdates(), 1U);
+  EXPECT_EQ(d.RequestCut(0, 1), "durable t0") << "the checkpoint of the stop has what it asks for";
+  EXPECT_EQ(d.StopAt(3), "cut p0 c0 s3; cut p0 c1 s3; cut lr s3");
+  for (int copies = 0; copies < 2; ++copies) d.Copied();
+  EXPECT_EQ(d.Copied(), "write s3");
+  EXPECT_EQ(d.Written(), "");
+  EXPECT_EQ(d.StopAt(3), "") << "it is not made again";
 }
 
 TEST(Cuts, AStopWaitsUntilTheOpenCheckpointIsWritten) {
@@ -138,7 +206,7 @@ TEST(Cuts, AStopWaitsUntilTheOpenCheckpointIsWritten) {
   Step(d, 2, 0);
   Step(d, 2, 1);
   EXPECT_EQ(d.machine.HoldUpdates(), 3U);
-  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(3, out); }), "");
+  EXPECT_EQ(d.StopAt(3), "");
   for (int copies = 0; copies < 2; ++copies) d.Copied();
   EXPECT_EQ(d.Copied(), "write s12");
   EXPECT_EQ(d.Written(), "cut p0 c0 s13; cut p0 c1 s13; cut lr s13");
@@ -147,7 +215,7 @@ TEST(Cuts, AStopWaitsUntilTheOpenCheckpointIsWritten) {
 TEST(Cuts, AStopBeforeTheFirstStepSavesNothing) {
   Driver d(CutConfig(1));
   EXPECT_EQ(d.machine.HoldUpdates(), 0U);
-  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(0, out); }), "");
+  EXPECT_EQ(d.StopAt(0), "");
   d.Push(0, 0, 0);
   EXPECT_EQ(d.Merged(0), "");
 }
@@ -165,7 +233,7 @@ TEST(Cuts, AServerThatUpdatesNothingStopsWithTheOthers) {
   config.params = {{.name = "mean", .bytes_of_chunks = {4}, .start = true, .restored = true}};
   Driver d(std::move(config));
   EXPECT_EQ(d.machine.HoldUpdates(), 0U);
-  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.StopAt(7, out); }), "cut lr s7; cut p0 c0 s7");
+  EXPECT_EQ(d.StopAt(7), "cut lr s7; cut p0 c0 s7");
 }
 
 TEST(Cuts, AServerThatUpdatesNothingFollowsTheTrainersSteps) {
@@ -181,6 +249,16 @@ TEST(Cuts, AServerThatUpdatesNothingFollowsTheTrainersSteps) {
   EXPECT_EQ(d.Copied(), "");
   EXPECT_EQ(d.Copied(), "write s2");
   EXPECT_EQ(d.Written(), "cut lr s4; cut p0 c0 s4");
+}
+
+TEST(Cuts, AServerThatUpdatesNothingAndWasStartedAgainMakesNoOlderOne) {
+  pserver::MachineConfig config = CutConfig(2);
+  config.params = {{.name = "mean", .bytes_of_chunks = {4}, .start = true, .restored = true}};
+  config.first_version = 4;
+  Driver d(std::move(config));
+  EXPECT_EQ(d.EndStep(0, 4), "ended t0");
+  EXPECT_EQ(d.machine.durable_version(0), 4U);
+  EXPECT_EQ(d.EndStep(0, 5), "cut lr s6; cut p0 c0 s6; ended t0");
 }
 
 TEST(Cuts, ARestoredHeldParameterIsNotReplaced) {

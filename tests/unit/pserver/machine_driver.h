@@ -133,6 +133,12 @@ class Driver {
     const std::string done = Do([&](pserver::Actions& out) { begun = machine.CutAt(version, out); });
     return begun ? done : "again";
   }
+  std::string StopAt(std::uint64_t version) {
+    return Do([&](pserver::Actions& out) { machine.StopAt(version, out); });
+  }
+  std::string RequestCut(int trainer, std::uint64_t step) {
+    return Do([&](pserver::Actions& out) { machine.RequestCut(trainer, step, out); });
+  }
   std::string Written(const Status& status = OkStatus()) {
     return Do([&](pserver::Actions& out) { machine.CutWritten(status, out); });
   }

@@ -36,7 +36,7 @@ def main():
     shares = np.cumsum(np.arange(1, rows + 1, dtype="float64") ** -1.05)
     random = np.random.RandomState(1)
     order = random.permutation(rows)
-    times = []
+    times, progress = [], open(os.environ["TIMES"] + ".step", "wb", buffering=0)  # one byte a step
     for step in range(steps):
         if step < every:
             of_step = np.arange(step * rows // every, (step + 1) * rows // every)
@@ -46,6 +46,8 @@ def main():
         time.sleep(step_s)
         exe.run(program, feed={"ids": of_step.reshape(-1, 1).astype("int64")}, fetch_list=[loss])
         times.append(time.perf_counter() - begin)
+        progress.write(b".")
+    progress.close()
     with open(os.environ["TIMES"], "w") as file:
         json.dump(times, file)
     exe.close()

@@ -71,7 +71,9 @@ Status SessionClient::PullChanged(PullHandle piece, std::shared_ptr<SelectedRows
 
 Status SessionClient::CompletePulls(PeersHandle) { return CompleteAhead(); }
 
-Status SessionClient::LeavePulls(PeersHandle) {
+// Initial values, which need no step of another trainer, are waited for.
+Status SessionClient::LeavePulls(PeersHandle pservers) {
+  if (session_.step() == 0) return CompletePulls(pservers);
   PENSTOCK_RETURN_IF_ERROR(Wait([&] { return session_.EarlierPushesDone(session_.step()); }));
   left_ = true;
   return OkStatus();

@@ -111,7 +111,9 @@ Status Communicator::Begin(std::shared_ptr<Scope> scope) {
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Mode> mode = mode_;
   lock.unlock();
-  return mode == nullptr ? OkStatus() : mode->Begin(std::move(scope));
+  if (mode == nullptr) return OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(rpc_.CompleteLeft());  // it reads what the startup program has received
+  return mode->Begin(std::move(scope));
 }
 
 Program Communicator::WiringOf(const Program& program) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,35 @@ namespace {
 
 const SlotInfo& At(const CompiledBlock& block, int slot) {
   return block.slots[static_cast<std::size_t>(slot)];
+}
+
+// Whether the block sends gradients. What it also receives under the same name is an initial value.
+bool SendsGradients(const CompiledBlock& block) {
+  std::set<std::string_view> received;
+  for (const Instruction& instruction : block.instructions) {
+    if (roles::CommOf(*instruction.op) != roles::Comm::kRecv) continue;
+    const roles::Names names = roles::RecvView(*instruction.op).variables();
+    received.insert(names.begin(), names.end());
+  }
+  return std::ranges::any_of(block.instructions, [&](const Instruction& instruction) {
+    if (roles::CommOf(*instruction.op) != roles::Comm::kSend) return false;
+    const roles::Names names = roles::SendView(*instruction.op).variables();
+    return std::ranges::any_of(names, [&](const std::string& name) { return !received.contains(name); });
+  });
+}
+
+// The fetch_barrier of the block's step, or of a startup program; nullopt: none, or there are others.
+std::optional<int> FindFetchBarrier(const CompiledBlock& block) {
+  if (const std::optional<StepEnds> step = FindStep(block)) return step->fetch_barrier;
+  std::optional<int> found;
+  for (std::size_t i = 0; i < block.instructions.size(); ++i) {
+    const roles::Comm comm = roles::CommOf(*block.instructions[i].op);
+    if (comm == roles::Comm::kSendBarrier) return std::nullopt;
+    if (comm != roles::Comm::kFetchBarrier) continue;
+    if (found) return std::nullopt;
+    found = static_cast<int>(i);
+  }
+  return SendsGradients(block) ? std::nullopt : found;
 }
 
 // The slots that the recvs before the fetch_barrier write, and those whose rows these are. Returns nullopt if
@@ -72,10 +103,10 @@ bool MayArriveLate(const CompiledBlock& block, int fetch_barrier) {
 
 std::shared_ptr<const CompiledBlock> ReceiveLate(std::shared_ptr<const CompiledBlock> block) {
   if (!block->effects.Has(Effect::kStep) || block->use != BlockUse::kMain) return block;
-  const std::optional<StepEnds> step = FindStep(*block);
-  if (!step || !MayArriveLate(*block, step->fetch_barrier)) return block;
+  const std::optional<int> fetch_barrier = FindFetchBarrier(*block);
+  if (!fetch_barrier || !MayArriveLate(*block, *fetch_barrier)) return block;
   auto out = std::make_shared<CompiledBlock>(*block);
-  OpRef& barrier = out->instructions[static_cast<std::size_t>(step->fetch_barrier)].op;
+  OpRef& barrier = out->instructions[static_cast<std::size_t>(*fetch_barrier)].op;
   Op op = *barrier;
   roles::BarrierView::LeavePulls(op);
   barrier = std::make_shared<const Op>(std::move(op));

@@ -66,9 +66,9 @@ class Steps {
   virtual bool PullsNext() const { return false; }
   // fetch_barrier: waits until all pulls of this step have arrived.
   virtual Status CompletePulls(PeersHandle pservers) = 0;
-  // The same, but leaves the pulls in flight: waits only until the servers have this step's gradients. Do not
-  // read or write what was pulled before CompleteLeft or CompleteLeftInto has returned. The next call that
-  // takes part in a step (all but PullRows) waits for them first, so no step begins with pulls of another.
+  // The same, but leaves the pulls in flight: waits only until the servers have this step's gradients; before
+  // step() 1 for all. Do not read or write what was pulled until CompleteLeft or CompleteLeftInto returns.
+  // The next call that takes part in a step (all but PullRows) waits first: no step begins with old pulls.
   virtual Status LeavePulls(PeersHandle pservers) { return CompletePulls(pservers); }
   // Whether runs may end with LeavePulls: everyone who reads their variables afterwards must wait for them.
   virtual bool LeavesPulls() const { return false; }

@@ -101,6 +101,12 @@ class LateClient : public RpcClient {
 };
 
 constexpr char kHead[] = "program\nblock 0 {\n  data x : f32[2]\n  param w : f32[2]\n  param v : f32[2, 1]\n";
+constexpr char kStartup[] =
+    "  w = fill_constant() {shape=[2], dtype=5, value=7.0}\n"
+    "  w = recv() {epmap=[\"a:1\"]} @rpc(w, h)\n"
+    "  [v0 : f32[1, 1], v1 : f32[1, 1]] = recv() {epmap=[\"a:1\", \"b:1\"]} @rpc(v, y)\n"
+    "  fetch_barrier() {endpoints=[\"a:1\", \"b:1\"]} @rpc\n"
+    "  v = concat(X=[v0, v1])\n";
 constexpr char kStep[] =
     "  h : f32[2] = elementwise_add(X=x, Y=w)\n"
     "  g : f32[2, 1] = reshape(X=h) {shape=[2, 1]}\n"
@@ -170,6 +176,15 @@ TEST_F(LatePulls, OtherFetchesOfTheProgramAwaitThemToo) {
   EXPECT_EQ(client_.TakeCalls()[0], "await w");
   EXPECT_EQ(Run(kStep, {"w"}), (std::vector<float>{7, 7})) << "a fetched parameter arrives in the run";
   EXPECT_EQ(client_.TakeCalls(), (Calls{"await all", "pull w", "pull v0", "pull v1", "complete"}));
+}
+
+TEST_F(LatePulls, AStartupProgramEndsBeforeItsParametersArrive) {
+  const auto run = Try(kStartup, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_EQ(client_.TakeCalls(), (Calls{"pull w", "pull v0", "pull v1", "leave"}));
+  EXPECT_EQ(Run(kStep), (std::vector<float>{10 + 1 + 2, 10 + 1 + 3}));
+  EXPECT_EQ(client_.TakeCalls(),
+            (Calls{"await w", "await v0", "await v1", "pull w", "pull v0", "pull v1", "leave"}));
 }
 
 TEST_F(LatePulls, PiecesThatAreNotInPlaceArriveBeforeTheyAreJoined) {

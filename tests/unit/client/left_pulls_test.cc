@@ -144,6 +144,33 @@ TEST_F(LeftPulls, AnErrorBetweenTwoRunsIsNotLost) {
   EXPECT_EQ(client_.CompleteLeft().id(), "E-cancelled");
 }
 
+// The others may wait for something else of this process before they end the step whose result it has asked
+// for.
+TEST(LeftPullsOfAStartup, ANewProcessOfATrainerDoesNotWaitForTheStepInWhichTheOthersAre) {
+  client::SessionOptions options;
+  options.joins = client::Joins::kAtLowest;
+  SinkTrainer trainer(1, 1, options, 3);
+  SteppedClient client(trainer.session);
+  trainer.Pull(0);
+  ASSERT_TRUE(client.LeavePulls({}).ok()) << "a wait for the answer";
+  Variable param;
+  param.As<Tensor>() = trainer.pulled[0];
+  EXPECT_TRUE(client.HasLeftInto(param));
+  client.to_come = {[&] { trainer.AnswerPull(3, 0); }};
+  EXPECT_TRUE(client.CompleteLeftInto(param).ok());
+  EXPECT_FALSE(client.HasLeftInto(param));
+}
+
+TEST(LeftPullsOfAStartup, InitialValuesAreAwaited) {
+  SinkTrainer trainer(1);
+  SteppedClient client(trainer.session);
+  trainer.Pull(0);
+  client.to_come = {[&] { trainer.AnswerPull(0, 0); }};
+  EXPECT_TRUE(client.LeavePulls({}).ok());
+  EXPECT_TRUE(client.to_come.empty());
+  EXPECT_FALSE(client.HasLeft());
+}
+
 TEST_F(LeftPulls, ATrainerCompletesWhenAllHaveArrived) {
   client_.to_come = {[this] { Arrive(0); }, [this] { Arrive(1); },
                      [this] { trainer_.Deliver(0, protocol::StepEnded{0}); },

@@ -59,10 +59,12 @@ inline ToyJob SinkJob(int variables, int servers) {
   return job;
 }
 
-// Variable i is on server i % servers, at position i / servers.
+// Variable i is on server i % servers, at position i / servers. With options.joins, `steps_ended` says what
+// the servers have had of an earlier process of this trainer.
 class SinkTrainer {
  public:
-  explicit SinkTrainer(int variables, int servers = 1, client::SessionOptions options = {})
+  explicit SinkTrainer(int variables, int servers = 1, client::SessionOptions options = {},
+                       std::uint64_t steps_ended = 0)
       : session(transport, Named(std::move(options))), servers_(static_cast<std::size_t>(servers)) {
     const ToyJob job = SinkJob(variables, servers);
     const Program program = job.Trainer(0);
@@ -72,10 +74,12 @@ class SinkTrainer {
       contracts_.push_back(facts.contracts.at(job.servers[s]));
       senders_.push_back({.contract = contracts_[s].Hash(), .incarnation = 1});
       Deliver(s, protocol::Welcome{
+                     .steps_ended = steps_ended,
                      .body = {.part_bytes = 1000,
                               .window = 2,
                               .chunk_rows = std::vector<std::uint64_t>(contracts_[s].variable_count(), 2)}});
     }
+    EXPECT_TRUE(session.Join());
     for (std::size_t i = 0; i < static_cast<std::size_t>(variables); ++i) {
       const protocol::Contract& contract = contracts_[i % servers_];
       const std::string& server = job.servers[i % servers_];

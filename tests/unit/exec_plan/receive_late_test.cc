@@ -82,13 +82,23 @@ TEST(ReceiveLate, BlocksThatFindVariablesByNameAwaitAll) {
   EXPECT_EQ(std::ranges::count_if(awaits, [](const Await& a) { return a.step == 2 && a.slot < 0; }), 1);
 }
 
+TEST(ReceiveLate, AStartupProgramLeavesItsPullsToo) {
+  const std::string first = "  w = fill_constant() {shape=[4, 2], dtype=5, value=0.0}\n";
+  EXPECT_TRUE(IsLate(StrCat(first, kRecv, kEndFetch)));
+  EXPECT_EQ(AwaitsOf(StrCat(first, kRecvRows, kEndFetch, kJoin)), "w:0 w0!:3 w1!:3");
+  EXPECT_TRUE(IsLate(StrCat(first, "  send(X=w) {epmap=[\"a:1\"]} @rpc(w, w)\n", kRecv, kEndFetch)))
+      << "it sends an initial value";
+  EXPECT_FALSE(IsLate(StrCat(kRecv, kEndFetch, "  t = relu(X=v)\n"))) << "computed from what is received";
+  EXPECT_FALSE(IsLate(StrCat(kRecv, kEndFetch, kRecv, kEndFetch)));
+  EXPECT_FALSE(IsLate(StrCat(kUseW, kUseV, kSend, kRecv, kEndFetch))) << "a step that ends by itself";
+}
+
 TEST(ReceiveLate, WaitsInTheRunInUnprovenCases) {
   EXPECT_FALSE(IsLate(StrCat(kWholeStep, kRecv, kEndFetch), {"v"})) << "fetched";
   EXPECT_FALSE(IsLate(StrCat(kWholeStep, kRecv, kEndFetch, "  t = relu(X=v)\n"))) << "read in this run";
   EXPECT_FALSE(IsLate(StrCat(kWholeStep, kRecv, kEndFetch, "  v = relu(X=t)\n"))) << "written in this run";
   EXPECT_TRUE(IsLate(StrCat(kWholeStep, kRecv, kEndFetch, "  t = relu(X=t)\n")));
   EXPECT_FALSE(IsLate(StrCat(kWholeStep, kRecv))) << "no step";
-  EXPECT_FALSE(IsLate(StrCat(kRecv, kEndFetch))) << "a startup program";
   EXPECT_FALSE(IsLate(StrCat(kWholeStep, kEndFetch, kRecv))) << "received after the barrier";
   EXPECT_FALSE(IsLate(StrCat(kWholeStep, kEndFetch))) << "nothing is received";
   EXPECT_FALSE(IsLate(StrCat(kWholeStep, kRecv, kEndFetch, kSend))) << "another step begins";

@@ -75,9 +75,9 @@ void Reading::Start(const std::function<Status(std::size_t thread, BatchQueue& q
 void Reading::Stop() {
   commands_.Stop();
   for (const auto& queue : queues_) queue->Close();
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
+  const std::lock_guard lock(joining_);  // a thread must not be joined twice
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 Status Reading::ReadFiles(const Files& files, std::size_t thread, BatchQueue& queue) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,7 +45,7 @@ class Reading {
   Reading& operator=(const Reading&) = delete;
 
   const std::vector<std::shared_ptr<BatchQueue>>& queues() const { return queues_; }
-  // Ends commands and threads; a waiting Pop returns E-read-not-started. Call it once, from any thread.
+  // Ends commands and threads; a waiting Pop returns E-read-not-started. Any thread may call it, at any time.
   void Stop();
 
  private:
@@ -57,6 +58,7 @@ class Reading {
   const ReadingOptions options_;
   PipeCommands commands_;
   std::vector<std::shared_ptr<BatchQueue>> queues_;
+  std::mutex joining_;
   std::vector<std::thread> threads_;
 };
 

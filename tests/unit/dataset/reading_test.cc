@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <future>
+#include <latch>
 #include <optional>
 #include <string>
 #include <vector>
@@ -139,6 +140,23 @@ TEST_F(ReadingTest, EndsWhileBatchesAreNotTaken) {
   ASSERT_TRUE(reading->queues()[0]->Pop().ok());
   reading->Stop();
   EXPECT_EQ(reading->queues()[0]->Pop().status().id(), "E-read-not-started");
+}
+
+TEST_F(ReadingTest, SeveralThreadsMayStopIt) {
+  const std::string file = Write("a", "1 1\n1 2\n1 3\n");
+  for (int i = 0; i < 200; ++i) {
+    const auto reading = Reading::OfFiles(kFormat, {{file, file}, "exec tail -f"},
+                                          {.threads = 2, .batch_size = 1, .capacity = 1});
+    std::latch both(2);
+    const auto stop = [&] {
+      both.arrive_and_wait();
+      reading->Stop();
+    };
+    std::future<void> other = std::async(std::launch::async, stop);
+    stop();
+    other.get();
+    EXPECT_EQ(reading->queues()[1]->Pop().status().id(), "E-read-not-started");
+  }
 }
 
 TEST_F(ReadingTest, DescriptorExhaustionIsAnError) {

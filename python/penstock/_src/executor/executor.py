@@ -13,6 +13,7 @@ from penstock._src.executor import (
     joined_trainers,
     moves,
     process_end,
+    progress,
     remote_params,
     remote_tables,
     uneven_batches,
@@ -20,9 +21,9 @@ from penstock._src.executor import (
 from penstock._src.executor.causes import causes_in_python
 from penstock._src.executor.compiler import CompiledProgram
 from penstock._src.executor.dataset_training import run_from_dataset
-from penstock._src.executor.feeds import dict_of, feeds_of, parts_of, set_persistables, uncast
+from penstock._src.executor.feeds import dict_of, feeds_of, set_persistables, uncast
 from penstock._src.executor.fetches import returned, split_fetches
-from penstock._src.executor.progress import ProgressOfRuns, asked_seconds
+from penstock._src.executor.runs_on_places import run_on_places
 from penstock._src.executor.scopes import global_scope, require_scope
 from penstock._src.executor.updates import PrunedPrograms
 from penstock._src.ir import framework
@@ -36,15 +37,12 @@ if TYPE_CHECKING:
 
     from penstock._penstock import Scope
     from penstock._src.dataset.dataset_base import DatasetBase
-    from penstock._src.executor.data_parallel import PlacesOfProgram
     from penstock._src.executor.fetch_handler import FetchHandler
     from penstock._src.ir.operator import Operator
     from penstock._src.ir.typing import Feed, Place
     from penstock._src.ir.variable import Variable
 
 
-_seconds = asked_seconds()
-_progress_of_runs = None if _seconds is None else ProgressOfRuns(_seconds)
 log.name_process()
 
 
@@ -146,7 +144,7 @@ class Executor:
                 if use_prune:
                     raise not_built("use_prune: a program on several places runs as a whole")
                 whole = program._require_program()
-                return self._run_on_places(whole, placed, feed, fetch_list, in_scope, return_numpy, apart)
+                return run_on_places(self._executor, whole, placed, feed, fetch_list, in_scope, return_numpy, apart)
             if isinstance(feed, (list, tuple)) and 1 < len(feed) == program._asked_places():
                 feed = data_parallel.join(feed)  # the places' joint batch
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
@@ -187,8 +185,7 @@ class Executor:
                     raise
                 values = self._executor.run(program.desc, in_scope, given, fetches)
         remote_params.note_run(program, in_scope)
-        if _progress_of_runs is not None:
-            _progress_of_runs.note(program, feeds, fetches, values)
+        progress.note_run(program, feeds, fetches, values)
         shown = [returned(value, return_numpy) for value in values]
         for one in then:
             self.run(one, scope=in_scope)
@@ -205,46 +202,6 @@ class Executor:
         with causes_in_python():
             self._executor.serve([program.desc for program in programs], scope)
         return []
-
-    def _run_on_places(
-        self,
-        program: Program,
-        placed: PlacesOfProgram,
-        feed: Feed | Sequence[Feed] | None,
-        fetch_list: Sequence[Variable | str] | None,
-        scope: Scope,
-        return_numpy: bool,
-        apart: bool,
-    ) -> list[Any]:  # as run()
-        if program._before_run is not None:
-            program._before_run()
-        self._executor.require_open()
-        block = program.global_block()
-        listed = isinstance(feed, (list, tuple))
-        given = [dict_of(one) for one in feed] if isinstance(feed, (list, tuple)) else [dict_of(feed)]
-        whole = [feeds_of(block, one) for one in given]
-        names, _ = split_fetches(fetch_list)
-        feeds = parts_of(placed, whole, listed)
-        process_end.this_thread.ran = True
-        with causes_in_python():
-            try:
-                by_place = placed.run(scope, feeds, names)
-            except _penstock.ProgramError as error:
-                given_as_is = [
-                    uncast(block, one, cast) if error.id.startswith("E-shape-") else None
-                    for one, cast in zip(given, whole)
-                ]
-                if not any(given_as_is):
-                    raise
-                whole = [one or cast for one, cast in zip(given_as_is, whole)]
-                by_place = placed.run(scope, parts_of(placed, whole, listed), names)
-        remote_params.note_run(program, scope)
-        if _progress_of_runs is not None:
-            _progress_of_runs.note(program, sum(feeds, []), names, by_place[0])
-        values = [list(of_name) for of_name in zip(*by_place)]
-        if apart:
-            return [[returned(value, return_numpy) for value in of_name] for of_name in values]
-        return [returned(data_parallel.merge(of_name), return_numpy) for of_name in values]
 
     @staticmethod
     def _prune_program(program: Program, feed: list[str], fetch: list[str], optimize_ops: list[Operator]) -> Program:

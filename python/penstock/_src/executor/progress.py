@@ -102,6 +102,16 @@ class ProgressOfRuns:
                 sys.stdout.flush()
 
 
+_seconds = asked_seconds()
+_of_runs = None if _seconds is None else ProgressOfRuns(_seconds)
+
+
+def note_run(program: Program, feeds: _Feeds, fetches: Sequence[str], values: Sequence[_Fetched]) -> None:
+    """Called after a run of a script's own loop, as ProgressOfRuns.note is, whether or not lines are asked for."""
+    if _of_runs is not None:
+        _of_runs.note(program, feeds, fetches, values)
+
+
 def _examples_of(feeds: _Feeds) -> int:
     """Returns the number of sequences, or of rows, of the first feed."""
     for _, value in feeds:

@@ -17,20 +17,17 @@ from penstock._src.base.errors import program_error
 from penstock._src.executor.remote_tables import note_tables
 from penstock._src.ir import framework
 from penstock._src.ir.program import Program
-from penstock._src.transpile import job_programs, launched, ps_dispatcher, vars_distributed
-from penstock._src.transpile.addresses import addresses_of, endpoints_if_counted
-from penstock._src.transpile.config import MOST_ELEMENTS, DistributeTranspilerConfig, check_count, check_flag, give
+from penstock._src.transpile import job_programs, launched, vars_distributed
+from penstock._src.transpile.config import MOST_ELEMENTS, DistributeTranspilerConfig, check_count
+from penstock._src.transpile.native_config import native_config
 from penstock._src.transpile.role_set import native_roles
 from penstock._src.transpile.server_config import ServerRuntimeConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypeVar
 
     from penstock._penstock import ProgramDesc, TranspileConfig, _RoleSet
     from penstock._src.transpile.ps_dispatcher import PSDispatcher
-
-    T = TypeVar("T")
 
 
 class DistributeTranspiler:
@@ -119,7 +116,9 @@ class DistributeTranspiler:
                 raise TypeError(f"transpile takes Programs, not {type(given).__name__}")
         self._check_loss_scaling(program)
         source_main, source_startup = job_programs.source_of(program), job_programs.source_of(startup)
-        config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
+        config = native_config(
+            self.config, self._kind, trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method
+        )
         if config.trainer_addresses and self._kind != "pserver":
             if not isinstance(current_endpoint, str):
                 raise program_error(
@@ -357,68 +356,3 @@ class DistributeTranspiler:
                 f"plan: there is no pserver {endpoint}; the plan has {', '.join(self._pservers) or 'none'}",
             )
         return self._pservers[endpoint]
-
-    def _native_config(
-        self,
-        trainer_id: int,
-        pservers: Sequence[str] | str,
-        trainers: Sequence[str] | int | str,
-        sync_mode: bool | None,
-        slice_var_up: bool | None,
-        split_method: type[PSDispatcher] | None,
-    ) -> TranspileConfig:
-        given = self.config
-        given.validate()
-        if sync_mode is not None:
-            sync_mode = check_flag("sync_mode", sync_mode)
-        if slice_var_up is not None:
-            slice_var_up = check_flag("slice_var_up", slice_var_up)
-        ps_dispatcher.check(split_method)
-        config = _penstock.TranspileConfig()
-        config.kind = self._kind
-        config.trainer_ids = [check_count("trainer_id", trainer_id)]
-        give(given, config, "policies")
-        if self._kind in ("nccl2", "collective"):
-            self._describe_ranks(trainers, config)
-            config.bn_sync = "none"  # which has an effect with pservers only
-            return config
-        if config.dense != "pserver" or config.on_uneven:
-            self._describe_ranks(endpoints_if_counted(trainers), config)
-        else:
-            config.trainers = check_count("trainers", trainers)
-        config.pservers = addresses_of(pservers)
-        give(given, config, "placement", "mode")
-        config.slice_params = bool(self._merged("slice_var_up", slice_var_up))
-        config.allow_small_blocks = True
-        ps_dispatcher.choose(self._merged("split_method", split_method), config)
-        config.sync_mode_argument = sync_mode
-        return config
-
-    def _describe_ranks(self, trainers: Sequence[str] | int | str, config: TranspileConfig) -> None:
-        if isinstance(trainers, (str, list, tuple)):
-            config.trainer_addresses = addresses_of(trainers, "trainers")
-            config.trainers = len(config.trainer_addresses)
-        elif isinstance(trainers, int) and not isinstance(trainers, bool):
-            config.trainers = trainers
-        else:
-            raise program_error(
-                "E-plan-rank-addresses",
-                f"plan: mode {self._kind} needs the address of each trainer, comma-separated or in a list, not "
-                f"{trainers!r}; give trainers='10.0.0.1:6170,10.0.0.2:6170', say",
-            )
-        give(self.config, config, "ranks")
-
-    def _merged(self, field: str, argument: T | None) -> T | None:
-        """Returns the argument if it was given, otherwise the config's value; they must not contradict each other."""
-        value: T | None = getattr(self.config, field)
-        if argument is None:
-            return value
-        if self.config.is_set(field) and value is not None and value != argument:
-            shown = [one.__name__ if isinstance(one, type) else repr(one) for one in (argument, value)]
-            raise program_error(
-                f"E-plan-{field.replace('_', '-')}",
-                f"plan: transpile() was given {field}={shown[0]} and its config says {field}={shown[1]}; give one of "
-                "them, or the "
-                "same value twice",
-            )
-        return argument

@@ -90,13 +90,14 @@ void Link::SendAllAgain() {
 }
 
 // The number of updates that a part of a pull includes says which of two is newer. A server that was started
-// again counts anew: a chunk of which only a part has come is received again.
+// again counts anew, so the numbers of before mean nothing, also those of pulls that have ended: the next one
+// would wait for an answer with as many updates. A chunk of which only a part has come is received again.
 void Link::ForgetNewest(Variable& variable) {
   Arriving& arriving = variable.arriving;
+  std::ranges::fill(arriving.updates, 0);
   for (std::uint32_t chunk = 0; chunk < arriving.updates.size(); ++chunk) {
     if (arriving.parts_left[chunk] == 0) continue;
     const std::size_t parts = PartsOf(variable.cut.ChunkOf(chunk).size);
-    arriving.updates[chunk] = 0;
     arriving.parts_left[chunk] = static_cast<std::uint32_t>(parts);
     std::fill_n(arriving.have.begin() + static_cast<std::ptrdiff_t>(chunk * variable.cut.parts()), parts,
                 PartIs::kMissing);

@@ -52,6 +52,18 @@ class Joining {
     const auto* hello = std::get_if<protocol::Hello>(&event);
     return hello == nullptr ? std::nullopt : std::optional(hello->step);
   }
+  // The answer of an asynchronous server; `connection`: the number of it.
+  void AnswerWithNewest(std::size_t connection, std::uint64_t version, std::uint64_t updates) {
+    const protocol::TrainerContracts facts = protocol::ReadTrainer(job_.TrainerStartup(0)).value();
+    const std::uint64_t contract = facts.contracts.at(job_.servers[0]).Hash();
+    const Tensor value(DType::kFp32, {2, 2});
+    transport_.Deliver(
+        connection, protocol::Encode({.contract = contract, .incarnation = 1},
+                                     protocol::PulledNewest{.at = {0, 0},
+                                                            .version = version,
+                                                            .updates = updates,
+                                                            .bytes = Payload::Of(value, 0, value.bytes())}));
+  }
   std::uint64_t PulledVersion(std::size_t server) {
     const PullHandle pull =
         session_.DeclarePull({.pserver = job_.servers[server], .name = job_.params[server].name}).value();
@@ -61,6 +73,7 @@ class Joining {
     return asked == nullptr ? protocol::kAnyStep : asked->version;
   }
   client::Session& session() { return session_; }
+  std::size_t connections() const { return transport_.sinks.size(); }
   int SentTo(std::size_t server) const { return transport_.sinks[server]->sent; }
 
  private:
@@ -106,6 +119,21 @@ TEST(Join, AServerThatIsStartedAgainMayLackOnlyStepsOfThisProcess) {
     trainer.ComesBack(0, version);
     EXPECT_EQ(trainer.session().status().id(), version < 8 ? "E-resume-step" : "") << version;
   }
+}
+
+TEST(Join, AServerThatIsStartedAgainCountsItsUpdatesAnew) {
+  Joining trainer(Joins::kAtLowest);
+  trainer.Welcome(0, 8);
+  trainer.Welcome(1, 8);
+  EXPECT_TRUE(trainer.session().Join());
+  EXPECT_EQ(trainer.PulledVersion(0), 8u);
+  trainer.AnswerWithNewest(0, 8, 14);
+  EXPECT_TRUE(trainer.session().PullsDone());
+  trainer.ComesBack(0, 8);
+  trainer.PulledVersion(0);
+  EXPECT_FALSE(trainer.session().PullsDone());
+  trainer.AnswerWithNewest(trainer.connections() - 1, 8, 3);
+  EXPECT_TRUE(trainer.session().PullsDone()) << "the answer counts, although an earlier one had more updates";
 }
 
 TEST(Join, AServerThatIsStartedAgainBeforeTheStepIsKnownNamesItsStepAgain) {

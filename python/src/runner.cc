@@ -43,10 +43,6 @@ class Worker {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, time, [&] { return work_ == nullptr; });
   }
-  void Wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return work_ == nullptr; });
-  }
 
  private:
   void Loop() {
@@ -234,8 +230,9 @@ void RunInterruptibly(const std::function<void()>& work, const std::function<voi
     worker->Start(&work, depth + 1);
     while (!worker->WaitFor(kSignalPoll)) {
       if (DepartureSlot()->begun()) {
-        cancel();
-        worker->Wait();
+        do {
+          cancel();
+        } while (!worker->WaitFor(kSignalPoll));
         break;
       }
       const py::gil_scoped_acquire gil;
@@ -243,7 +240,10 @@ void RunInterruptibly(const std::function<void()>& work, const std::function<voi
       interrupted = true;
       cancel();
       const GilReleased wait_released;
-      worker->Wait();
+      while (!worker->WaitFor(kSignalPoll)) {
+        const py::gil_scoped_acquire again;
+        cancel();  // under load, the work may not have been waiting yet
+      }
       break;
     }
     AllWorkers().GiveBack(worker);

@@ -7,7 +7,8 @@
 namespace penstock::python {
 
 // Runs `work` on a worker thread, waits for it with the GIL released, and checks for signals every 100 ms. If
-// a signal handler raises (Ctrl-C), calls `cancel`, waits for `work`, and throws the Python error.
+// a signal handler raises (Ctrl-C), calls `cancel`, again every 100 ms until `work` has ended, and throws the
+// Python error.
 //
 // `work` must acquire the GIL before it uses Python. Python code that it calls may call this function again,
 // at most 100 levels deep; beyond that, it throws StateError E-run-depth. Throws StateError E-run-late once

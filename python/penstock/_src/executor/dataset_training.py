@@ -100,35 +100,57 @@ class _Training:
             self._alone = True  # the next batch that it takes is the trainer's next
             self._train(queues)
             return
-        # The first step runs alone, because it compiles the program and creates the variables that the scope lacks.
-        self._step(queues[0].pop())
-        threads = [
-            threading.Thread(
-                target=self._train_or_stop, args=([queue],), daemon=True, name=f"penstock-trainer-{number}"
-            )
-            for number, queue in enumerate(queues[1:], 1)
-        ]
-        for each in threads:
-            each.start()
+        threads: list[threading.Thread] = []
         try:
-            self._train_or_stop(queues[:1])
-        finally:
-            for each in threads:
-                each.join()
+            # The first step runs alone, because it compiles the program and creates the variables that the scope lacks.
+            self._step(queues[0].pop())
+            for number, queue in enumerate(queues[1:], 1):
+                threads.append(
+                    threading.Thread(
+                        target=self._train_or_stop, args=([queue],), daemon=True, name=f"penstock-trainer-{number}"
+                    )
+                )
+                threads[-1].start()
+            process_end.watch_this_thread()
+            self._train(queues[:1])
+        except BaseException as error:
+            self._note(error)
+        self._await(threads)
         if self._error is not None:
             raise self._error
 
     def _train_or_stop(self, queues: list[BatchQueue]) -> None:
-        """Trains, and ends all threads after an error. Only the first error is kept, because it causes the others."""
-        process_end.watch_this_thread()
+        """Trains, and ends all threads after an error."""
         try:
+            process_end.watch_this_thread()
             self._train(queues)
         except BaseException as error:
-            with self._lock:
-                first, self._error = self._error is None, self._error or error
-            if first:
-                self._reading.stop()
-                self._executor.cancel()
+            self._note(error)
+            self._stop()
+
+    def _await(self, threads: list[threading.Thread]) -> None:
+        """Waits for the threads, which end at the first error. An interrupt of this wait is such an error."""
+        waiting = True
+        while waiting:
+            try:
+                if self._error is not None:
+                    self._stop()
+                for each in threads:
+                    if each.is_alive():
+                        each.join()
+                waiting = False
+            except BaseException as error:
+                self._note(error)
+
+    def _note(self, error: BaseException) -> None:
+        """Keeps the first error, because it causes the others; an interrupt causes errors that may come before it."""
+        with self._lock:
+            if self._error is None or isinstance(self._error, Exception) and not isinstance(error, Exception):
+                self._error = error
+
+    def _stop(self) -> None:
+        self._reading.stop()
+        self._executor.cancel()
 
     def _train(self, queues: list[BatchQueue]) -> None:
         """Runs the batches of the queues, taking one from each in turn."""

@@ -162,8 +162,37 @@ class MultiFactorScheduler(LRScheduler):
         return rate
 
 
+class _EndingScheduler(LRScheduler):
+    """Goes from base_lr to final_lr, where it is from update max_update on. The kinds differ in the way there."""
+
+    def __init__(
+        self,
+        max_update: int,
+        base_lr: float,
+        final_lr: float,
+        warmup_steps: int,
+        warmup_begin_lr: float,
+        warmup_mode: str,
+    ) -> None:
+        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+        if max_update < 1 or max_update <= warmup_steps:
+            raise ValueError(
+                f"{type(self).__name__}: max_update={max_update} is not above 0 and warmup_steps={warmup_steps}"
+            )
+        self.max_update = max_update
+        self.final_lr = final_lr
+
+    def _rate(self, num_update: int) -> float:
+        done = (min(num_update, self.max_update) - self.warmup_steps) / (self.max_update - self.warmup_steps)
+        return float(self.final_lr + (self.base_lr - self.final_lr) * self._left(done))
+
+    def _left(self, done: float) -> float:
+        """Returns the share of the way that is left after the share `done` of the updates."""
+        raise NotImplementedError
+
+
 @with_texts(_WARMUP)
-class PolyScheduler(LRScheduler):
+class PolyScheduler(_EndingScheduler):
     """Lowers the rate to final_lr as a power of the updates that are left.
 
     Args:
@@ -192,19 +221,15 @@ class PolyScheduler(LRScheduler):
         warmup_begin_lr: float = 0,
         warmup_mode: str = "linear",
     ) -> None:
-        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
-        _check_end("PolyScheduler", max_update, warmup_steps)
-        self.max_update = max_update
+        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         self.pwr = pwr
-        self.final_lr = final_lr
 
-    def _rate(self, num_update: int) -> float:
-        done = _share_done(num_update, self.warmup_steps, self.max_update)
-        return float(self.final_lr + (self.base_lr - self.final_lr) * (1 - done) ** self.pwr)
+    def _left(self, done: float) -> float:
+        return float((1 - done) ** self.pwr)
 
 
 @with_texts(_WARMUP)
-class CosineScheduler(LRScheduler):
+class CosineScheduler(_EndingScheduler):
     """Lowers the rate to final_lr along half a wave of the cosine.
 
     Args:
@@ -231,14 +256,10 @@ class CosineScheduler(LRScheduler):
         warmup_begin_lr: float = 0,
         warmup_mode: str = "linear",
     ) -> None:
-        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
-        _check_end("CosineScheduler", max_update, warmup_steps)
-        self.max_update = max_update
-        self.final_lr = final_lr
+        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
 
-    def _rate(self, num_update: int) -> float:
-        done = _share_done(num_update, self.warmup_steps, self.max_update)
-        return self.final_lr + (self.base_lr - self.final_lr) * (1 + math.cos(math.pi * done)) / 2
+    def _left(self, done: float) -> float:
+        return (1 + math.cos(math.pi * done)) / 2
 
 
 def _check_factor(name: str, steps: Sequence[int], factor: float) -> None:
@@ -246,12 +267,3 @@ def _check_factor(name: str, steps: Sequence[int], factor: float) -> None:
         raise ValueError(f"{name}: step={steps if len(steps) != 1 else steps[0]}; steps are numbers from 1, ascending")
     if factor > 1:
         raise ValueError(f"{name}: factor={factor} would raise the rate; it is at most 1")
-
-
-def _check_end(name: str, max_update: int, warmup_steps: int) -> None:
-    if max_update < 1 or max_update <= warmup_steps:
-        raise ValueError(f"{name}: max_update={max_update} is not above 0 and warmup_steps={warmup_steps}")
-
-
-def _share_done(num_update: int, begin: int, end: int) -> float:
-    return (min(num_update, end) - begin) / (end - begin)

@@ -33,11 +33,11 @@ class _Unit:
         self,
         name_scope: str,
         hidden_size: int,
-        param_attr: ParamAttr | None,
-        bias_attr: ParamAttr | bool | None,
-        gate_activation: Callable[..., Any] | None,
-        activation: Callable[..., Any] | None,
-        dtype: str,
+        param_attr: ParamAttr | None = None,
+        bias_attr: ParamAttr | bool | None = None,
+        gate_activation: Callable[..., Variable] | None = None,
+        activation: Callable[..., Variable] | None = None,
+        dtype: str = "float32",
     ) -> None:
         unique_name.generate(name_scope)
         full_name = unique_name.generate(f"{name_scope}/{type(self).__name__}")
@@ -108,18 +108,6 @@ class BasicGRUUnit(_Unit):
         unit = fluid.contrib.layers.BasicGRUUnit('gru', hidden_size=8)
         state = unit(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]))
     """
-
-    def __init__(
-        self,
-        name_scope: str,
-        hidden_size: int,
-        param_attr: ParamAttr | None = None,
-        bias_attr: ParamAttr | bool | None = None,
-        gate_activation: Callable[..., Variable] | None = None,
-        activation: Callable[..., Variable] | None = None,
-        dtype: str = "float32",
-    ) -> None:
-        super().__init__(name_scope, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
     def _build(self, rows: int) -> None:
         gate_weight, gate_bias = self._parameters(2 * self._hidden_size, "_gate")

@@ -11,6 +11,8 @@ from penstock._src.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
 
     from penstock._src.ir.block import Block
 
@@ -98,6 +100,20 @@ class BlockGuard:
         self.main_program._rollback()
 
 
+class OpenedGuard(BlockGuard):
+    """A guard that opens the block of a layer by the layer's own context manager, `opened`."""
+
+    def __init__(self, main_program: Program, opened: AbstractContextManager[Any]) -> None:
+        super().__init__(main_program)
+        self._opened = opened
+
+    def __enter__(self) -> None:
+        self._opened.__enter__()
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        self._opened.__exit__(exc_type, exc_val, exc_tb)
+
+
 class ConditionalBlock:
     """Runs the ops created inside block() only if the condition holds.
 
@@ -153,7 +169,7 @@ class ConditionalBlock:
         around.append_op("conditional_block", inputs, outputs, attrs)
 
 
-class ConditionalBlockGuard(BlockGuard):
+class ConditionalBlockGuard(OpenedGuard):
     """A context manager that opens the block of a ConditionalBlock, as its method block() does.
 
     Args:
@@ -173,11 +189,5 @@ class ConditionalBlockGuard(BlockGuard):
     def __init__(self, block: ConditionalBlock) -> None:
         if not isinstance(block, ConditionalBlock):
             raise TypeError(f"ConditionalBlockGuard takes a ConditionalBlock, not {type(block).__name__}")
-        super().__init__(block.helper.main_program)
+        super().__init__(block.helper.main_program, block.block())
         self.block = block
-
-    def __enter__(self) -> None:
-        self.block.__enter__()
-
-    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
-        self.block.__exit__(exc_type, exc_val, exc_tb)

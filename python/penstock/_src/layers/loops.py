@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock._src.ir.types import VarType
 from penstock._src.ir.variable import Variable
 from penstock._src.layers import tensor
-from penstock._src.layers.control_flow_blocks import BlockGuard, crossing_vars
+from penstock._src.layers.control_flow_blocks import BlockGuard, OpenedGuard, crossing_vars
 from penstock._src.layers.decorators import layer
 from penstock._src.layers.helper import LayerHelper, describe
 
@@ -86,7 +86,7 @@ class While:
         )
 
 
-class WhileGuard(BlockGuard):
+class WhileGuard(OpenedGuard):
     """A context manager that opens the block of a loop, as its method block() does.
 
     Args:
@@ -107,15 +107,8 @@ class WhileGuard(BlockGuard):
     def __init__(self, while_op: While) -> None:
         if not isinstance(while_op, While):
             raise TypeError(f"WhileGuard takes a While, not {type(while_op).__name__}")
-        super().__init__(while_op.helper.main_program)
+        super().__init__(while_op.helper.main_program, while_op.block())
         self.while_op = while_op
-        self._opened = while_op.block()
-
-    def __enter__(self) -> None:
-        self._opened.__enter__()
-
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
-        self._opened.__exit__(exc_type, exc_val, exc_tb)
 
 
 @layer()

@@ -1,10 +1,9 @@
 """penstock.torch: models of PyTorch that several workers train equal those of one process with the joined batch."""
 
-import subprocess
 import textwrap
 
 import pytest
-from torch_python import environment, torch_python
+from torch_python import check_training, run, torch_python, trained_alone
 
 # Each process runs this script: workers, servers, and alone.
 SCRIPT = """
@@ -74,49 +73,16 @@ EXPECTED = """
 """
 
 
-def run(python, script, *arguments, launcher=()):
-    script.parent.mkdir(exist_ok=True)
-    done = subprocess.run(
-        [python, *launcher, str(script), *map(str, arguments)],
-        env={**environment(), "OMP_NUM_THREADS": "1"},
-        cwd=script.parent,
-        text=True,
-        capture_output=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     """The parameters of a model that PyTorch has trained alone with the joined batch."""
-    import numpy
-
-    folder = tmp_path_factory.mktemp("alone")
-    script = folder / "alone.py"
-    script.write_text(textwrap.dedent(EXPECTED))
-    run(torch_python(), script, folder / "alone.npz")
-    return dict(numpy.load(folder / "alone.npz"))
+    return trained_alone(tmp_path_factory.mktemp("alone"), EXPECTED)
 
 
 @pytest.mark.parametrize("how", ["store", "worker", "passes"])
 @pytest.mark.parametrize("kind", ["local", "dist_sync"])
 def test_trains_as_one_process_with_the_joined_batch(tmp_path, expected, kind, how):
-    import numpy
-
-    script = tmp_path / "train.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    launcher, workers = [], 1
-    if kind == "dist_sync":
-        launcher = ["-m", "penstock.distributed.launch", "--server_num", "1", "--worker_num", "2", "--log_dir", "log"]
-        workers = 2
-    run(torch_python(), script, kind, how, tmp_path / "trained", launcher=launcher)
-    for rank in range(workers):
-        trained = dict(numpy.load(tmp_path / f"trained{rank}.npz"))
-        assert trained.keys() == expected.keys()
-        for name, value in expected.items():
-            numpy.testing.assert_allclose(trained[name], value, rtol=1e-5, atol=1e-5 * abs(value).max(), err_msg=name)
+    check_training(tmp_path, SCRIPT, kind, how, expected, servers=1)
 
 
 WRONG = """

@@ -6,8 +6,7 @@ import textwrap
 
 import pytest
 from docs_pages import PAGES, write_files
-from test_torch import run
-from torch_python import torch_python
+from torch_python import check_training, run, torch_python, trained_alone
 
 # Each process runs this script: workers, servers, and alone. `how` is a list of words.
 SCRIPT = """
@@ -97,33 +96,14 @@ EXPECTED = """
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """What PyTorch has trained alone with the joined batch."""
-    import numpy
-
-    folder = tmp_path_factory.mktemp("alone")
-    script = folder / "alone.py"
-    script.write_text(textwrap.dedent(EXPECTED))
-    run(torch_python(), script, folder / "alone.npz")
-    return dict(numpy.load(folder / "alone.npz"))
+    return trained_alone(tmp_path_factory.mktemp("alone"), EXPECTED)
 
 
 @pytest.mark.parametrize(
     "kind, how", [("local", "prefetch"), ("dist_sync", "plain"), ("dist_sync", "prefetch"), ("dist_sync", "own,parts")]
 )
 def test_trains_as_one_process_with_the_joined_batch(tmp_path, alone, kind, how):
-    import numpy
-
-    script = tmp_path / "train.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    launcher, workers = [], 1
-    if kind == "dist_sync":
-        launcher = ["-m", "penstock.distributed.launch", "--server_num", "2", "--worker_num", "2", "--log_dir", "log"]
-        workers = 2
-    run(torch_python(), script, kind, how, tmp_path / "trained", launcher=launcher)
-    for rank in range(workers):
-        trained = dict(numpy.load(tmp_path / f"trained{rank}.npz"))
-        assert trained.keys() == alone.keys()
-        for name, value in alone.items():
-            numpy.testing.assert_allclose(trained[name], value, rtol=1e-5, atol=1e-5 * abs(value).max(), err_msg=name)
+    check_training(tmp_path, SCRIPT, kind, how, alone, servers=2)
 
 
 ASYNC = """

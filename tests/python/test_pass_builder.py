@@ -128,22 +128,21 @@ def train(fluid, repeats, places=None):
         return losses, params(fluid)
 
 
+def expect_same_training(got, expected):
+    """Both are (losses, parameters)."""
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-5)
+    for name, value in expected[1].items():
+        np.testing.assert_allclose(got[1][name], value, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_merged_repetitions_train_like_one_batch(fluid, repeats):
     """The mean of equal gradients is the gradient, and the learning rate decays once a step."""
-    losses, right = train(fluid, 0)
-    merged_losses, got = train(fluid, repeats)
-    np.testing.assert_allclose(merged_losses, losses, rtol=1e-5)
-    for name, value in right.items():
-        np.testing.assert_allclose(got[name], value, rtol=1e-5, atol=1e-6)
+    expect_same_training(train(fluid, repeats), train(fluid, 0))
 
 
 def test_places_exchange_the_merged_gradients(fluid):
-    losses, right = train(fluid, 0)
-    merged_losses, got = train(fluid, 2, [fluid.CPUPlace()] * 2)
-    np.testing.assert_allclose(merged_losses, losses, rtol=1e-5)
-    for name, value in right.items():
-        np.testing.assert_allclose(got[name], value, rtol=1e-5, atol=1e-6)
+    expect_same_training(train(fluid, 2, [fluid.CPUPlace()] * 2), train(fluid, 0))
 
 
 def test_each_repetition_reads_the_next_batch_of_a_reader(fluid):

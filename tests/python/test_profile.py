@@ -6,11 +6,10 @@ import pathlib
 import re
 import subprocess
 import sys
-import textwrap
 
 import pytest
 from test_launch import WAIT_S, launch, write_script
-from test_trace import JOB, penstock
+from test_trace import JOB, penstock, trace_alone
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "python" / "docs" / "pages" / "howto" / "profile.md"
 VOID = {"meta"}
@@ -143,8 +142,9 @@ def test_a_trainers_page_shows_its_waits_and_each_role_has_one(tmp_path):
 
 
 def test_names_of_a_program_are_text_and_a_nested_block_counts_once(tmp_path):
-    (tmp_path / "loop.py").write_text(
-        textwrap.dedent("""
+    trace_alone(
+        tmp_path,
+        """
         import penstock.fluid as fluid
         x = fluid.data('<script>alert(1)</script>', [None, 4])
         i, n = fluid.layers.fill_constant([1], 'int64', 0), fluid.layers.fill_constant([1], 'int64', 3)
@@ -160,14 +160,7 @@ def test_names_of_a_program_are_text_and_a_nested_block_counts_once(tmp_path):
         for _ in range(2):
             exe.run(feed={'<script>alert(1)</script>': numpy.ones((2, 4), 'float32')}, fetch_list=[total])
         open('main.pb', 'wb').write(fluid.default_main_program().desc.serialize_to_string())
-    """)
-    )
-    subprocess.run(
-        [sys.executable, "loop.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PENSTOCK_TRACE": str(tmp_path)},
-        timeout=WAIT_S,
-        check=True,
+    """,
     )
     done = penstock("profile", tmp_path, "--program", tmp_path / "main.pb", "--batch", "2", "--threads", "1")
     assert done.returncode == 0 and done.stdout.startswith("2 steps of "), done.stderr
@@ -180,8 +173,9 @@ def test_names_of_a_program_are_text_and_a_nested_block_counts_once(tmp_path):
 
 
 def test_mismatched_profiles_are_refused(tmp_path):
-    (tmp_path / "alone.py").write_text(
-        textwrap.dedent("""
+    trace_alone(
+        tmp_path,
+        """
         import penstock.fluid as fluid
         import numpy
         x = fluid.data('x', [None, 4])
@@ -190,14 +184,7 @@ def test_mismatched_profiles_are_refused(tmp_path):
         with fluid.program_guard(other):
             fluid.layers.tanh(fluid.data('x', [None, 4]))
         open('other.pb', 'wb').write(other.desc.serialize_to_string())
-    """)
-    )
-    subprocess.run(
-        [sys.executable, "alone.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PENSTOCK_TRACE": str(tmp_path)},
-        timeout=WAIT_S,
-        check=True,
+    """,
     )
     other = ["--program", tmp_path / "other.pb"]
     for arguments, error in (

@@ -53,6 +53,13 @@ def penstock(*arguments):
     return subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=WAIT_S)
 
 
+def trace_alone(folder, text):
+    """Runs a script, which leaves its trace in the folder."""
+    (folder / "alone.py").write_text(textwrap.dedent(text))
+    environment = {**os.environ, "PENSTOCK_TRACE": str(folder)}
+    subprocess.run([sys.executable, "alone.py"], cwd=folder, env=environment, timeout=WAIT_S, check=True)
+
+
 STAGES = {"send": 0, "merge": 1, "store": 1, "update": 2, "ask": 0, "reply": 1, "arrived": 2}
 
 
@@ -225,14 +232,7 @@ ALONE = """
 
 
 def test_the_environment_traces_a_process_but_not_forked_children(tmp_path):
-    (tmp_path / "alone.py").write_text(textwrap.dedent(ALONE))
-    subprocess.run(
-        [sys.executable, "alone.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PENSTOCK_TRACE": str(tmp_path)},
-        timeout=WAIT_S,
-        check=True,
-    )
+    trace_alone(tmp_path, ALONE)
     result = penstock("trace", tmp_path)
     assert result.returncode == 0 and "job.pftrace at https://ui.perfetto.dev" in result.stdout, result.stderr
     trace = perfetto_file.read(tmp_path / "job.pftrace")

@@ -81,3 +81,13 @@ def fluid(monkeypatch):
         fluid.scope_guard(fluid.Scope()),
     ):
         yield fluid
+
+
+@pytest.fixture
+def job(tmp_path, request):
+    """A job of the module's SCRIPT; no process outlives the test."""
+    from test_jobs import Job
+
+    job = Job(tmp_path, request.module.SCRIPT)
+    yield job
+    job.kill_all()

@@ -4,8 +4,6 @@ import re
 import textwrap
 
 import numpy as np
-import pytest
-from test_jobs import Job
 
 TRAINERS, STEPS = 3, 8
 
@@ -52,13 +50,6 @@ SCRIPT = textwrap.dedent("""
     os.rename('%s/trainer%d.part' % (out, index), '%s/trainer%d.npy' % (out, index))
     exe.close()
 """)
-
-
-@pytest.fixture
-def job(tmp_path):
-    job = Job(tmp_path, SCRIPT)
-    yield job
-    job.kill_all()
 
 
 def test_a_stopped_trainer_does_not_delay_the_others(job):

@@ -4,7 +4,6 @@ import textwrap
 
 import numpy as np
 import pytest
-from test_jobs import Job
 
 SCRIPT = textwrap.dedent("""
     import os, sys
@@ -62,13 +61,6 @@ SCRIPT = textwrap.dedent("""
         assert communicator.is_running() is False
     exe.close()
 """)
-
-
-@pytest.fixture
-def job(tmp_path):
-    job = Job(tmp_path, SCRIPT)
-    yield job
-    job.kill_all()
 
 
 @pytest.mark.parametrize("sparse", [{}, {"SPARSE": "1"}])

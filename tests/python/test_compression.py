@@ -4,7 +4,6 @@ import textwrap
 
 import numpy as np
 import pytest
-from test_jobs import Job
 
 ROWS, WIDTH = 300, 64  # in two slices of 150 rows, each one chunk
 STEPS = 6
@@ -102,13 +101,6 @@ def reference(kind, trainers):
             mean += sent
         w -= np.float32(0.5) * (mean / np.float32(trainers))
     return w, left if feeds_back else None
-
-
-@pytest.fixture
-def job(tmp_path):
-    job = Job(tmp_path, SCRIPT)
-    yield job
-    job.kill_all()
 
 
 @pytest.mark.parametrize("mode, trainers", [("sync", 2), ("async", 1), ("HALF_ASYNC", 1), ("ASYNC", 1)])

@@ -3,7 +3,6 @@
 import textwrap
 
 import pytest
-from test_jobs import Job
 
 SCRIPT = textwrap.dedent("""
     import multiprocessing, os, signal, sys, threading
@@ -43,13 +42,6 @@ SCRIPT = textwrap.dedent("""
         exec(os.environ['END%d' % index])
         print('over')
 """)
-
-
-@pytest.fixture
-def job(tmp_path):
-    job = Job(tmp_path, SCRIPT)
-    yield job
-    job.kill_all()
 
 
 def results_of(job, ends, steps=(4, 4)):

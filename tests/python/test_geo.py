@@ -4,7 +4,6 @@ import textwrap
 
 import numpy as np
 import pytest
-from test_jobs import Job
 
 SCRIPT = textwrap.dedent("""
     import os, sys
@@ -68,13 +67,6 @@ SCRIPT = textwrap.dedent("""
     np.savez(os.path.join(out, role + str(index)), losses=losses, **values())
     exe.close()
 """)
-
-
-@pytest.fixture
-def job(tmp_path):
-    job = Job(tmp_path, SCRIPT)
-    yield job
-    job.kill_all()
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import penstock
 import penstock.fluid as fluid
 import pytest
 from penstock._src.launch.job import free_ports
-from test_jobs import Job
 
 SCRIPT = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     endpoints = os.environ['ENDPOINTS']
@@ -39,12 +39,7 @@ SCRIPT = textwrap.dedent("""
     exe = fluid.Executor(fluid.CPUPlace())
     t = fluid.DistributeTranspiler(config)
     t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=trainers)
-    if role == 'pserver':
-        main, startup = t.get_pserver_programs(endpoints.split(',')[index])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = program_of(role, index, exe, t)
     open(os.path.join(out, 'plan%d' % index), 'w').write(t.plan)
     exe.run(fluid.default_startup_program())
     losses = []
@@ -56,13 +51,6 @@ SCRIPT = textwrap.dedent("""
     np.savez(os.path.join(out, 'trainer%d.npz' % index), losses=losses, **found)
     exe.close()
 """)
-
-
-@pytest.fixture
-def job(tmp_path):
-    job = Job(tmp_path, SCRIPT)
-    yield job
-    job.kill_all()
 
 
 def train(job, trainers=2, **environment):

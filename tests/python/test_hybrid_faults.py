@@ -11,7 +11,6 @@ import textwrap
 
 import pytest
 from penstock._src.launch.job import free_ports
-from test_jobs import Job
 
 SCRIPT = textwrap.dedent("""
     import os, sys
@@ -43,13 +42,6 @@ SCRIPT = textwrap.dedent("""
 """)
 # The operation in which a process waits: an op of the step, or the server loop.
 OPERATION = r"all_reduce \d+ \(.*step \d+|op \d+ of block 0:  "
-
-
-@pytest.fixture
-def job(tmp_path):
-    job = Job(tmp_path, SCRIPT)
-    yield job
-    job.kill_all()
 
 
 @pytest.mark.parametrize("backend", ["shared_memory", "gloo"])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 
+import job_script
 import numpy as np
 
 WAIT_S = 60
@@ -18,23 +19,29 @@ def alias_environment():
     return {"PYTHONPATH": os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH")]))}
 
 
-def launch(folder, script, *arguments, servers=2, workers=2, files=None, **environment):
-    """(exit code, output of the launcher, {log: text}) of a job."""
+def launch(folder, script, *arguments, servers=2, workers=2, files=None, options=(), wait_s=WAIT_S, **environment):
+    """(exit code, output of the launcher, {log: text}) of a job; `options` are the launcher's."""
     (folder / "job.py").write_text(textwrap.dedent(script))
     for name, text in (files or {}).items():
         (folder / name).write_text(textwrap.dedent(text))
-    options = ["--worker_num", str(workers)] + (["--server_num", str(servers)] if servers else [])
-    command = [sys.executable, "-m", "penstock.distributed.launch", *options, "job.py", *map(str, arguments)]
+    counts = ["--worker_num", workers, *(["--server_num", servers] if servers else [])]
+    command = [sys.executable, "-m", "penstock.distributed.launch"]
     result = subprocess.run(
-        command,
+        [*command, *map(str, [*counts, *options, "job.py", *arguments])],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        env=job_script.environment(**{"OMP_NUM_THREADS": "1", **environment}),
         text=True,
         capture_output=True,
-        timeout=WAIT_S,
+        timeout=wait_s,
     )
     logs = {path.name: path.read_text(errors="replace") for path in sorted((folder / "mylog").glob("*log.*"))}
     return result.returncode, result.stdout + result.stderr, logs
+
+
+def launch_and_read(folder, script, *arguments, **options):
+    """(exit code, what the launcher and all roles said) of a job; `options` as for `launch`."""
+    code, said, logs = launch(folder, script, *arguments, **options)
+    return code, "\n".join([said, *logs.values()])
 
 
 def launch_well(folder, script, *arguments, workers=2, **options):

@@ -9,6 +9,7 @@ SCRIPT = """
     import sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import start_worker
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
     L = fluid.layers
@@ -23,12 +24,7 @@ SCRIPT = """
     fleet.init(role_maker.PaddleCloudRoleMaker())
     strategy = getattr(StrategyFactory, 'create_%s_strategy' % sys.argv[1])()
     fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), strategy).minimize(loss)
-    if fleet.is_server():
-        fleet.init_server()
-        fleet.run_server()
-        sys.exit(0)
-    fleet.init_worker()
-    exe.run(fleet.startup_program)
+    start_worker(fleet, exe)
     random, counts = np.random.RandomState(fleet.worker_index()), np.zeros(50)
     for step in range(40):
         ids = random.randint(0, 50, (8, 1))

@@ -10,6 +10,7 @@ JOB = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
@@ -78,12 +79,7 @@ JOB = textwrap.dedent("""
     if role != 'local':
         t = fluid.DistributeTranspiler()
         t.transpile(index if role == 'trainer' else 0, pservers=os.environ['ENDPOINTS'], trainers=2)
-        if role == 'pserver':
-            main, startup = t.get_pserver_programs(os.environ['ENDPOINTS'].split(',')[index])
-            exe.run(startup)
-            exe.run(main)
-            sys.exit(0)
-        program = t.get_trainer_program()
+        program = program_of(role, index, exe, t)
     exe.run(fluid.default_startup_program())
     losses = [exe.run(program, feed=feed(step), fetch_list=[loss])[0][0] for step in range(steps)]
     scope = fluid.global_scope()

@@ -14,6 +14,7 @@ import time
 import numpy as np
 import penstock
 import pytest
+from fleet_jobs import launch_and_read
 from penstock import _penstock
 
 WAIT_S = 120
@@ -120,16 +121,8 @@ SCRIPT = """
 
 def launch(folder, *arguments, options=(), servers=2, trainers=2, **environment):
     """(exit code, what the launcher and all roles said)"""
-    result = subprocess.run(
-        command_of(folder, *arguments, options=options, servers=servers, trainers=trainers),
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        text=True,
-        capture_output=True,
-        timeout=WAIT_S,
-    )
-    logs = [path.read_text(errors="replace") for path in sorted((folder / "mylog").glob("*log.*"))]
-    return result.returncode, "\n".join([result.stdout, result.stderr, *logs])
+    counts = {"servers": servers, "workers": trainers}
+    return launch_and_read(folder, SCRIPT, *arguments, options=options, wait_s=WAIT_S, **counts, **environment)
 
 
 def ckpt(folder, *arguments):

@@ -1,13 +1,10 @@
 """Embeddings with cold_dir: jobs of real processes whose rows are on disk, compared with jobs in memory."""
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
+from fleet_jobs import launch_and_read
 
 WAIT_S = 240
 SCRIPT = """
@@ -60,24 +57,9 @@ SCRIPT = """
 
 def launch(folder, steps, policy, saved, options=(), servers=2, **environment):
     """(exit code, what the launcher and all roles said)"""
-    (folder / "job.py").write_text(textwrap.dedent(SCRIPT))
-    command = [sys.executable, "-m", "penstock.distributed.launch", "--worker_num", "2", "--server_num", str(servers)]
-    result = subprocess.run(
-        [*command, *map(str, options), "job.py", str(folder), str(steps), repr(policy)],
-        cwd=folder,
-        env={
-            **os.environ,
-            "OMP_NUM_THREADS": "1",
-            "PENSTOCK_CHECKPOINT_DIR": str(folder),
-            "SAVED": saved,
-            **environment,
-        },
-        text=True,
-        capture_output=True,
-        timeout=WAIT_S,
-    )
-    logs = [path.read_text(errors="replace") for path in sorted((folder / "mylog").glob("*log.*"))]
-    return result.returncode, "\n".join([result.stdout, result.stderr, *logs])
+    environment = {"PENSTOCK_CHECKPOINT_DIR": str(folder), "SAVED": saved, **environment}
+    arguments = folder, steps, repr(policy)
+    return launch_and_read(folder, SCRIPT, *arguments, options=options, servers=servers, wait_s=WAIT_S, **environment)
 
 
 def batches(folder, steps):

@@ -1,11 +1,11 @@
 """The connections of a trainer cannot be used for 1, 5 and 20 s: no step is lost, none is applied twice, in every mode
 and over every transport. Ranks that lose a connection go on, or say what has happened. Real processes."""
 
-import os
 import subprocess
 import sys
 import textwrap
 
+import job_script
 import numpy as np
 import pytest
 
@@ -38,6 +38,7 @@ SCRIPT = """
     import sys, threading, time
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import start_worker
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
     L = fluid.layers
@@ -69,12 +70,7 @@ SCRIPT = """
                 getattr(StrategyFactory, 'create_%s_strategy' % mode)())
     optimizer = fluid.optimizer.Adam(0.01, lazy_mode=True) if mode == 'sync' else fluid.optimizer.SGD(0.01)
     fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
-    if fleet.is_server():
-        fleet.init_server()
-        fleet.run_server()
-        sys.exit(0)
-    fleet.init_worker()
-    exe.run(fleet.startup_program)
+    start_worker(fleet, exe)
     index = fleet.worker_index()
     random, counts = np.random.RandomState(index), np.zeros(50)
     for step in range(steps):
@@ -109,7 +105,7 @@ def launch(folder, script, options, arguments, **environment):
     done = subprocess.run(
         [sys.executable, "-m", "penstock.distributed.launch", *options, "job.py", *map(str, arguments)],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        env=job_script.environment(OMP_NUM_THREADS="1", **environment),
         text=True,
         capture_output=True,
         timeout=WAIT_S,

@@ -11,6 +11,7 @@ TRAIN = """
     import sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import start_worker
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
 
@@ -19,13 +20,8 @@ TRAIN = """
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
     fleet.init(role_maker.PaddleCloudRoleMaker())
     fleet.distributed_optimizer(fluid.optimizer.SGD(0.004), StrategyFactory.create_async_strategy()).minimize(loss)
-    if fleet.is_server():
-        fleet.init_server()
-        fleet.run_server()
-        sys.exit(0)
-    fleet.init_worker()
     exe = fluid.Executor(fluid.CPUPlace())
-    exe.run(fleet.startup_program)
+    start_worker(fleet, exe)
     index = fleet.worker_index()
     random, files = np.random.RandomState(index), []
     for i in range(3):

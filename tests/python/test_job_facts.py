@@ -1,12 +1,12 @@
 """Jobs whose processes run different programs: each process reports the difference in one line."""
 
-import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 
+import job_script
 import pytest
 from penstock._src.launch.job import free_ports
 
@@ -16,6 +16,7 @@ JOB = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
 
     role, index = sys.argv[1], int(sys.argv[2])
     own = os.environ.get('OWN', '')
@@ -40,12 +41,7 @@ JOB = textwrap.dedent("""
     exe = fluid.Executor(fluid.CPUPlace())
     t = fluid.DistributeTranspiler()
     t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=2)
-    if role == 'pserver':
-        main, startup = t.get_pserver_programs(endpoints.split(',')[index])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = program_of(role, index, exe, t)
     exe.run(fluid.default_startup_program())
     ones = {'x': np.ones((4, 8), 'float32'), 'y': np.ones((4, 1), 'float32')}
     for _ in range(3):
@@ -58,8 +54,7 @@ def outcomes(folder, who=None, own=""):
     """{(role, index): (exit code, errors)} of a job of two pservers and two trainers, in which `who` is different."""
     script = folder / "job.py"
     script.write_text(JOB)
-    environment = dict(
-        os.environ,
+    environment = job_script.environment(
         OMP_NUM_THREADS="1",
         PENSTOCK_JOB_TOKEN="secret",
         ENDPOINTS=",".join(f"127.0.0.1:{port}" for port in free_ports(2)),

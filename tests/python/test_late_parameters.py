@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 
+import job_script
 import numpy as np
 import pytest
 from penstock._src.launch.job import free_ports
@@ -17,6 +18,7 @@ JOB = textwrap.dedent("""
     import numpy as np
     import penstock
     import penstock.fluid as fluid
+    from job_script import program_of
 
     role, index, folder, what = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
     gated = [int(step) for step in os.environ.get('GATED', '').split(',') if step]
@@ -38,12 +40,7 @@ JOB = textwrap.dedent("""
     t = fluid.DistributeTranspiler()
     t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=2)
     exe = fluid.Executor(fluid.CPUPlace())
-    if role == 'pserver':
-        main, startup = t.get_pserver_programs(endpoints.split(',')[index])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = program_of(role, index, exe, t)
     exe.run(fluid.default_startup_program())
     names = [p.name for p in program.all_parameters()]
     draws = np.random.RandomState(index)
@@ -128,7 +125,7 @@ def start(folder, text, what="-", **environment):
     return [
         subprocess.Popen(
             [sys.executable, str(script), role, str(index), str(folder), what],
-            env={**os.environ, "ENDPOINTS": ",".join(f"127.0.0.1:{port}" for port in ports), **environment},
+            env=job_script.environment(ENDPOINTS=",".join(f"127.0.0.1:{port}" for port in ports), **environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

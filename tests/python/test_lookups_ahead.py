@@ -13,6 +13,7 @@ SCRIPT = """
     import sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import start_worker
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
     L = fluid.layers
@@ -30,12 +31,7 @@ SCRIPT = """
     fleet.init(role_maker.PaddleCloudRoleMaker())
     optimizer = fluid.optimizer.Adagrad(0.1)
     fleet.distributed_optimizer(optimizer, StrategyFactory.create_sync_strategy()).minimize(loss)
-    if fleet.is_server():
-        fleet.init_server()
-        fleet.run_server()
-        sys.exit(0)
-    fleet.init_worker()
-    exe.run(fleet.startup_program)
+    start_worker(fleet, exe)
     random = np.random.RandomState(fleet.worker_index())
     batches = random.randint(0, 50, [STEPS, 2, PART, 1])
     losses = []

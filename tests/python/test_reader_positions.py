@@ -1,6 +1,5 @@
 """Readers of trainers that continue: they begin behind the batches of the steps that are complete."""
 
-import os
 import pathlib
 import random
 import re
@@ -8,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 
+import job_script
 import numpy as np
 import penstock
 import pytest
@@ -142,6 +142,7 @@ SCRIPT = """
     import numpy as np
     import penstock
     import penstock.fluid as fluid
+    from job_script import launched_program_of
 
     steps, kind = int(sys.argv[1]), os.environ['KIND']
     x = fluid.data('x', [None, 1])
@@ -150,12 +151,7 @@ SCRIPT = """
     t = fluid.DistributeTranspiler()
     t.transpile(0, pservers=os.environ['PADDLE_PSERVER_ENDPOINTS'], trainers=1)
     exe = fluid.Executor(fluid.CPUPlace())
-    if os.environ['TRAINING_ROLE'] == 'PSERVER':
-        main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = launched_program_of(exe, t)
     exe.run(fluid.default_startup_program())
     seen = []
     if kind == 'dataset':
@@ -188,7 +184,7 @@ def batches_of_job(folder, steps, *options, kind):
     command = [sys.executable, "-m", "penstock.distributed.launch", "--server_num", "1", "--worker_num", "1"]
     command += ["--log_dir", "logs", *options, "train.py", str(steps)]
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, "KIND": kind}, capture_output=True, text=True, timeout=WAIT_S
+        command, cwd=folder, env=job_script.environment(KIND=kind), capture_output=True, text=True, timeout=WAIT_S
     )
     logs = "\n".join(path.read_text() for path in sorted(pathlib.Path(folder, "logs").glob("*")))
     assert done.returncode == 0, done.stdout + done.stderr + logs

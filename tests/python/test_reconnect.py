@@ -1,10 +1,10 @@
 """A connection that breaks between living processes is made again: the job goes on, and no byte differs."""
 
-import os
 import subprocess
 import sys
 import textwrap
 
+import job_script
 import numpy as np
 import pytest
 from penstock._src.launch.job import free_ports
@@ -15,6 +15,7 @@ JOB = textwrap.dedent("""
     import os, socket, sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
 
     role, index, mode, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
     cuts = [int(step) for step in os.environ.get('CUTS', '').split(',') if step]
@@ -48,12 +49,7 @@ JOB = textwrap.dedent("""
     t = fluid.DistributeTranspiler(config)
     t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=2, sync_mode=mode == 'sync')
     exe = fluid.Executor(fluid.CPUPlace())
-    if role == 'pserver':
-        main, startup = t.get_pserver_programs(endpoints.split(',')[index])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = program_of(role, index, exe, t)
     exe.run(fluid.default_startup_program())
     draws = np.random.RandomState(index)
     losses, broken = [], 0
@@ -76,13 +72,12 @@ def run(folder, mode, transport, cuts=(), wire="native"):
     script = folder / "job.py"
     script.write_text(JOB)
     ports = free_ports(2)
-    environment = {
-        **os.environ,
-        "ENDPOINTS": ",".join(f"127.0.0.1:{port}" for port in ports),
-        "PENSTOCK_TRANSPORT": transport,
-        "PENSTOCK_WIRE": wire,
-        "CUTS": ",".join(map(str, cuts)),
-    }
+    environment = job_script.environment(
+        ENDPOINTS=",".join(f"127.0.0.1:{port}" for port in ports),
+        PENSTOCK_TRANSPORT=transport,
+        PENSTOCK_WIRE=wire,
+        CUTS=",".join(map(str, cuts)),
+    )
     who = [(role, index) for role in ("pserver", "trainer") for index in range(2)]
     processes = [
         subprocess.Popen(

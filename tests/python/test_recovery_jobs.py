@@ -1,12 +1,9 @@
 """Jobs of real processes of which pservers are killed: each is started again by itself, and no byte differs."""
 
-import os
 import re
-import subprocess
-import sys
-import textwrap
 
 import pytest
+from fleet_jobs import launch_and_read
 
 WAIT_S = 180
 STEPS = 10
@@ -86,21 +83,10 @@ SCRIPT = """
 
 
 def launch(folder, saved, *options, every=4, steps=STEPS, **environment):
-    (folder / "job.py").write_text(textwrap.dedent(SCRIPT))
     for path in folder.glob("pserver.*"):
         path.unlink()
-    checkpoints = ("--checkpoint_dir", "ckpt-" + saved, "--checkpoint_steps", str(every))
-    command = [sys.executable, "-m", "penstock.distributed.launch", "--worker_num", "2", "--server_num", "2"]
-    result = subprocess.run(
-        [*command, *checkpoints, *map(str, options), "job.py", str(steps), saved],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        text=True,
-        capture_output=True,
-        timeout=WAIT_S,
-    )
-    logs = [path.read_text(errors="replace") for path in sorted((folder / "mylog").glob("*log.*"))]
-    return result.returncode, "\n".join([result.stdout, result.stderr, *logs])
+    options = ("--checkpoint_dir", "ckpt-" + saved, "--checkpoint_steps", every, *options)
+    return launch_and_read(folder, SCRIPT, steps, saved, options=options, wait_s=WAIT_S, **environment)
 
 
 def contents(folder, saved):

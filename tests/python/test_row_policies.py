@@ -1,13 +1,10 @@
 """Embeddings with entry, evict and budget_mb: jobs of real processes compared with a few lines of NumPy."""
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
+from fleet_jobs import launch_and_read
 from penstock._src.io import table_files
 
 WAIT_S = 240
@@ -16,9 +13,10 @@ SCRIPT = """
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import launched_program_of
 
     out, steps, policy = sys.argv[1], int(sys.argv[2]), eval(sys.argv[3])
-    role, index = os.environ["TRAINING_ROLE"], int(os.environ.get("PADDLE_TRAINER_ID", 0))
+    index = int(os.environ.get("PADDLE_TRAINER_ID", 0))
     ids = fluid.data("ids", [None, 1], "int64")
     words = fluid.layers.embedding(ids, [1000, 4], is_sparse=True, is_distributed=True, param_attr=fluid.ParamAttr(
         "words", initializer=fluid.initializer.Constant(0.5)), **policy)
@@ -31,12 +29,7 @@ SCRIPT = """
     servers = os.environ["PADDLE_PSERVER_ENDPOINTS"]
     t.transpile(index, pservers=servers, trainers=2, sync_mode="ASYNC" not in os.environ)
     exe = fluid.Executor(fluid.CPUPlace())
-    if role == "PSERVER":
-        program, startup = t.get_pserver_programs(os.environ["PADDLE_CURRENT_ENDPOINT"])
-        exe.run(startup)
-        exe.run(program)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = launched_program_of(exe, t)
     exe.run(fluid.default_startup_program())
     import penstock
     read = []
@@ -55,18 +48,9 @@ SCRIPT = """
 
 def launch(folder, steps, policy, options=(), servers=2, **environment):
     """(exit code, what the launcher and all roles said)"""
-    (folder / "job.py").write_text(textwrap.dedent(SCRIPT))
-    command = [sys.executable, "-m", "penstock.distributed.launch", "--worker_num", "2", "--server_num", str(servers)]
-    result = subprocess.run(
-        [*command, *map(str, options), "job.py", str(folder), str(steps), repr(policy)],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PENSTOCK_CHECKPOINT_DIR": str(folder), **environment},
-        text=True,
-        capture_output=True,
-        timeout=WAIT_S,
-    )
-    logs = [path.read_text(errors="replace") for path in sorted((folder / "mylog").glob("*log.*"))]
-    return result.returncode, "\n".join([result.stdout, result.stderr, *logs])
+    environment = {"PENSTOCK_CHECKPOINT_DIR": str(folder), **environment}
+    arguments = folder, steps, repr(policy)
+    return launch_and_read(folder, SCRIPT, *arguments, options=options, servers=servers, wait_s=WAIT_S, **environment)
 
 
 def batches(folder, steps):

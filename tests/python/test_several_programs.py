@@ -218,6 +218,7 @@ def test_trainers_with_different_program_orders_are_refused(tmp_path):
 
 FLEET = textwrap.dedent("""
     import sys
+    from job_script import start_worker
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
 
@@ -228,13 +229,8 @@ FLEET = textwrap.dedent("""
     made = fluid.optimizer.Adam
     fluid.optimizer.Adam = lambda rate: fleet.distributed_optimizer(made(rate))
     d_loss, g_loss = build()
-    if fleet.is_server():
-        fleet.init_server()
-        fleet.run_server()
-        sys.exit(0)
-    fleet.init_worker()
     exe = fluid.Executor(fluid.CPUPlace())
-    exe.run(fleet.startup_program)
+    start_worker(fleet, exe)
     names = sorted({p.name for one in (d_program, g_program) for p in one.all_parameters()})
     losses = []
     for step in range(steps):

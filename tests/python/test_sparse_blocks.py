@@ -159,15 +159,11 @@ NETS = """
 JOB = (
     NETS
     + """
+    from job_script import launched_program_of
     trainer = int(os.environ.get('PADDLE_TRAINER_ID', '0'))
     t = fluid.DistributeTranspiler()
     t.transpile(trainer, pservers=os.environ['PADDLE_PSERVERS_IP_PORT_LIST'], trainers=2)
-    if os.environ['TRAINING_ROLE'] == 'PSERVER':
-        main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = launched_program_of(exe, t)
     exe.run(fluid.default_startup_program())
     read = {name for block in test._prune([hidden]).blocks for op in block.ops for name in op.input_arg_names}
     losses = [float(np.ravel(exe.run(program, feed=feed_of(step, trainer), fetch_list=[loss])[0])[0])

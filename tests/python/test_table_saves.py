@@ -12,6 +12,7 @@ SCRIPT = """
     import sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import launched_program_of
 
     ids = fluid.data('ids', [None, 1], 'int64')
     rows = fluid.embedding(ids, [50, 8], is_sparse=True, param_attr='table')
@@ -23,12 +24,7 @@ SCRIPT = """
     t = fluid.DistributeTranspiler()
     t.transpile(index, pservers=os.environ['PADDLE_PSERVERS_IP_PORT_LIST'],
                 trainers=int(os.environ['PADDLE_TRAINERS_NUM']))
-    if os.environ['TRAINING_ROLE'] == 'PSERVER':
-        main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = launched_program_of(exe, t)
     exe.run(fluid.default_startup_program())
     every = np.arange(50).reshape(50, 1)
     first, = exe.run(test, feed={'ids': every}, fetch_list=[rows])    # before the first step

@@ -42,15 +42,11 @@ NET = """
 TRAIN = (
     NET
     + """
+    from job_script import launched_program_of
     fluid.optimizer.Momentum(0.5, 0.9).minimize(loss)
     t = fluid.DistributeTranspiler()
     t.transpile(TRAINER, pservers=os.environ['PADDLE_PSERVERS_IP_PORT_LIST'], trainers=2)
-    if os.environ['TRAINING_ROLE'] == 'PSERVER':
-        main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = launched_program_of(exe, t)
     exe.run(fluid.default_startup_program())
     got = {'one': exe.run(test, feed={'b': FEED['b']}, fetch_list=[wide], use_prune=True)[0]}    # of the tables
     got['start'] = exe.run(test, feed=FEED, fetch_list=[hidden])[0]    # before any gradient
@@ -109,18 +105,14 @@ TRAIN = (
 FLEET = (
     NET
     + """
+    from job_script import start_worker
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
 
     fleet.init(role_maker.PaddleCloudRoleMaker())
     optimizer = fluid.optimizer.Momentum(0.5, 0.9)
     fleet.distributed_optimizer(optimizer, StrategyFactory.create_sync_strategy()).minimize(loss)
-    if fleet.is_server():
-        fleet.init_server()
-        fleet.run_server()
-        sys.exit(0)
-    fleet.init_worker()
-    exe.run(fleet.startup_program)
+    start_worker(fleet, exe)
     for _ in range(3):
         exe.run(fleet.main_program, feed=FEED)
     got = exe.run(test, feed=FEED, fetch_list=[hidden])[0]

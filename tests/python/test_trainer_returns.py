@@ -1,12 +1,12 @@
 """Trainers that are killed while their job runs, and new processes that take their places."""
 
-import os
 import re
 import subprocess
 import sys
 import textwrap
 import time
 
+import job_script
 import pytest
 from penstock._src.launch.job import free_ports
 
@@ -21,6 +21,7 @@ SCRIPT = """
     import numpy as np
     import penstock
     import penstock.fluid as fluid
+    from job_script import program_of
 
     role, index, steps, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     endpoints = os.environ['ENDPOINTS']
@@ -36,12 +37,7 @@ SCRIPT = """
     t = fluid.DistributeTranspiler()
     t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=2, sync_mode='ASYNC' not in os.environ)
     exe = fluid.Executor(fluid.CPUPlace())
-    if role == 'pserver':
-        main, startup = t.get_pserver_programs(endpoints.split(',')[index])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = program_of(role, index, exe, t)
     dies_in, after_ms = map(int, os.environ.get('DIES', '-1:0').split(':'))
     def die():
         os.kill(os.getpid(), signal.SIGKILL)
@@ -79,7 +75,7 @@ class Job:
         self.folder = folder
         (folder / "job.py").write_text(textwrap.dedent(SCRIPT))
         self.environment = {
-            **os.environ,
+            **job_script.environment(),
             "OMP_NUM_THREADS": "1",
             "ENDPOINTS": ",".join(f"127.0.0.1:{port}" for port in free_ports(2)),
             "PENSTOCK_CHECKPOINT_DIR": str(folder),

@@ -10,6 +10,7 @@ JOB = textwrap.dedent("""
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
     L = fluid.layers
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -41,12 +42,7 @@ JOB = textwrap.dedent("""
         modes = {'sync_mode': False} if os.environ.get('MODE') == 'async' else {}
         t = fluid.DistributeTranspiler()
         t.transpile(index if role == 'trainer' else 0, pservers=os.environ['ENDPOINTS'], trainers=trainers, **modes)
-        if role == 'pserver':
-            served, started = t.get_pserver_programs(os.environ['ENDPOINTS'].split(',')[index])
-            exe.run(started)
-            exe.run(served)
-            sys.exit(0)
-        program = t.get_trainer_program()
+        program = program_of(role, index, exe, t)
     exe.run(startup)
 
     def feed(step):
@@ -69,16 +65,7 @@ JOB = textwrap.dedent("""
 
 
 def run(folder, trainers=2, **environment):
-    job = Job(folder, JOB)
-    job.environment.update(environment)
-    try:
-        saved = job.train(trainers)
-        job.processes.clear()
-        job.start("local", 0)
-        job.wait_well()
-    finally:
-        job.kill_all()
-    return saved, dict(np.load(folder / "local0.npz"))
+    return Job(folder, JOB).train_and_compare(trainers, **environment)
 
 
 @pytest.mark.parametrize("kind, more", [("ema", {}), ("scheduled", {}), ("model", {}), ("ema", {"DECAY": "1"})])

@@ -1,6 +1,5 @@
 """Jobs of real processes from Python: bytes, exits, Ctrl-C."""
 
-import os
 import signal
 import socket
 import subprocess
@@ -9,6 +8,7 @@ import textwrap
 import threading
 import time
 
+import job_script
 import numpy as np
 import pytest
 from penstock._src.launch.job import free_ports
@@ -95,13 +95,10 @@ class Job:
         self.folder = folder
         self.script = folder / "job.py"
         self.script.write_text(script)
-        path = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
-        self.environment = dict(
-            os.environ,
+        self.environment = job_script.environment(
             ENDPOINTS=",".join(f"127.0.0.1:{port}" for port in free_ports(2)),
             OMP_NUM_THREADS="1",
             PENSTOCK_JOB_TOKEN="secret",
-            PYTHONPATH=path,
         )
         self.processes = {}
 
@@ -172,6 +169,17 @@ class Job:
         self.start_all(steps=steps, trainers=trainers)
         self.wait_well()
         return [dict(np.load(self.folder / (f"trainer{i}.npz"))) for i in range(trainers)]
+
+    def train_and_compare(self, trainers=2, **environment):
+        """(what each trainer saved, what one machine saved), whose process has the role `local`; ends all processes."""
+        try:
+            saved = self.train(trainers, **environment)
+            self.processes.clear()
+            self.start("local", 0)
+            self.wait_well()
+        finally:
+            self.kill_all()
+        return saved, dict(np.load(self.folder / "local0.npz"))
 
     def kill_all(self):
         for process in self.processes.values():

@@ -108,6 +108,7 @@ NET = textwrap.dedent('''
 
 JOB = textwrap.dedent("""
     import os, sys
+    from job_script import program_of
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     trainers = 1 if role == 'local' else int(os.environ['TRAINERS'])
@@ -134,12 +135,7 @@ JOB = textwrap.dedent("""
         t = (fluid.transpiler.GeoSgdTranspiler if mode == 'geo' else fluid.DistributeTranspiler)(config)
         t.transpile(index if role == 'trainer' else 0, pservers=os.environ['ENDPOINTS'], trainers=trainers,
                     **({'sync_mode': False} if mode in ('async', 'half_async') else {}))
-        if role == 'pserver':
-            main, startup = t.get_pserver_programs(os.environ['ENDPOINTS'].split(',')[index])
-            exe.run(startup)
-            exe.run(main)
-            sys.exit(0)
-        program = t.get_trainer_program()
+        program = program_of(role, index, exe, t)
     exe.run(fluid.default_startup_program())
     communicator = None
     if role != 'local' and mode in ('geo', 'half_async'):
@@ -161,16 +157,7 @@ KINDS = ["adamw", "bert", "constant_rate", "clipped", "max_norm", "lars", "by_ha
 
 def train(folder, kind, trainers=2, net=NET, **environment):
     """Returns (what each trainer saved, what one machine saved)."""
-    job = Job(folder, net + JOB)
-    job.environment["KIND"] = kind
-    try:
-        saved = job.train(trainers, **environment)
-        job.processes.clear()
-        job.start("local", 0)
-        job.wait_well()
-    finally:
-        job.kill_all()
-    return saved, dict(np.load(folder / "local0.npz"))
+    return Job(folder, net + JOB).train_and_compare(trainers, KIND=kind, **environment)
 
 
 def require_one_machines(saved, local, loss_rtol):

@@ -32,13 +32,14 @@ SCRIPT = """
         open(f"met.{rank}", "w").close()
         if rank == job.get("leads", rank):
             if len(got) == 6:  # of its first round, or more: it has helped
+                # If it waited later, the others could take what is left of the round, and trainer 1 would get nothing.
+                while rank == 0 == job.get("dies") and not os.path.exists("met.1"):
+                    time.sleep(0.005)
                 open("sixth", "w").close()
         else:
             while not os.path.exists("sixth"):  # the others keep their first portion until then
                 time.sleep(0.005)
         if rank == job.get("dies") and len(got) == 6 and "PENSTOCK_ROLE_RESTART_COUNT" not in os.environ:
-            while rank == 0 and not os.path.exists("met.1"):
-                time.sleep(0.005)
             os.kill(os.getpid(), signal.SIGKILL)
         if rank == job.get("breaks"):
             shares._ask.__self__._channel._socket.shutdown(2)

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "executor/observe/trace/merge.h"
 #include "executor/observe/trace/read.h"
@@ -96,6 +99,39 @@ TEST_F(TracerTest, ALaterThreadReusesTheLaneOfAnEndedThread) {
   const ProcessTrace read = Read(*tracer);
   ASSERT_EQ(read.lanes.size(), 1u);
   EXPECT_EQ(read.lanes[0].events.size(), 5u);
+}
+
+// Each thread has a lane, and all have the names in common.
+TEST_F(TracerTest, ThreadsNameAndRecordAtOnce) {
+  const auto tracer = Make();
+  constexpr int kThreads = 4, kNames = 50;
+  constexpr auto kCount = static_cast<std::int64_t>(kEventsOfSegment) + 100;  // the second segment, too
+  const auto name_of = [](std::int64_t i) { return StrCat("op_", i % kNames); };
+  std::barrier all(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        tracer->Record(Op(tracer->Intern(name_of(0)), 0, 0));
+        all.arrive_and_wait();  // nobody ends before all have a lane
+        for (std::int64_t i = 1; i < kCount; ++i) {
+          const std::string name = name_of(i);
+          tracer->Record(Op(i % 2 == 0 ? tracer->Intern(name) : tracer->InternInPlace(name), i, i));
+        }
+      });
+    }
+  }
+  const ProcessTrace read = Read(*tracer);
+  ASSERT_EQ(read.lanes.size(), static_cast<std::size_t>(kThreads));
+  for (const auto& lane : read.lanes) {
+    ASSERT_EQ(lane.events.size(), static_cast<std::size_t>(kCount));
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      const Event& event = lane.events[static_cast<std::size_t>(i)];
+      ASSERT_EQ(event.begin_ns, i);
+      ASSERT_EQ(event.name, tracer->Intern(name_of(i)));
+      ASSERT_EQ(read.Name(event.name), name_of(i));
+    }
+  }
 }
 
 TEST_F(TracerTest, NamesAreComparedByTextNotAddress) {

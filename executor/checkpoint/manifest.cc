@@ -52,6 +52,12 @@ Json ToJson(const ValueEntry& value) {
   return json;
 }
 
+Json ToJson(const KeyEntry& key) {
+  return {{"name", key.name},     {"type", key.type},     {"begin", key.begin},
+          {"rows", key.rows},     {"whole", key.whole},   {"moved", key.moved},
+          {"rounds", key.rounds}, {"optimizer", key.optimizer}, {"since", key.since}};
+}
+
 std::uint32_t ChecksumOf(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return Crc32c(0, text.data(), text.size());
@@ -122,6 +128,41 @@ const char* ReadFile(const Json& json, RowsFile& file) {
   // It is a file in the folder of the step.
   if (file.name.find('/') != std::string::npos || !file.name.starts_with("part-")) keys.Fail("name");
   return keys.wrong();
+}
+
+const char* ReadKey(const Json& json, KeyEntry& key) {
+  if (!json.is_object()) return "keys";
+  Keys keys(json);
+  keys.Read("name", key.name);
+  keys.Read("type", key.type);
+  keys.Read("begin", key.begin);
+  keys.Read("rows", key.rows);
+  keys.Read("whole", key.whole);
+  keys.Read("moved", key.moved);
+  keys.Read("rounds", key.rounds);
+  keys.Read("optimizer", key.optimizer);
+  keys.Read("since", key.since);
+  if (key.since > key.rounds) keys.Fail("since");
+  return keys.wrong();
+}
+
+// What a part of a server of keys says of them, or nothing.
+void ReadKeys(Keys& keys, Manifest& manifest) {
+  const Json* const found = keys.Find("keys");
+  if (found == nullptr) return;
+  const Json* const optimizers = keys.Find("optimizers");
+  if (!found->is_array()) return keys.Fail("keys");
+  const auto is_text = [](const Json& one) { return one.is_string(); };
+  if (optimizers == nullptr || !optimizers->is_array() || !std::ranges::all_of(*optimizers, is_text))
+    return keys.Fail("optimizers");
+  manifest.optimizers = optimizers->get<std::vector<std::string>>();
+  manifest.keys.emplace();
+  for (const Json& one : *found) {
+    KeyEntry& key = manifest.keys->emplace_back();
+    if (ReadKey(one, key) != nullptr) return keys.Fail("keys");
+    const auto count = static_cast<std::int64_t>(manifest.optimizers.size());
+    if (key.optimizer < -1 || key.optimizer >= count) return keys.Fail("optimizer");
+  }
 }
 
 bool IsNumbers(const Json& json) {
@@ -237,6 +278,11 @@ std::string WriteManifest(const Manifest& manifest) {
   if (!manifest.began_at.empty()) json["began_at"] = manifest.began_at;
   if (!manifest.ahead.empty()) json["ahead"] = manifest.ahead;
   if (!manifest.counted.empty()) json["counted"] = manifest.counted;
+  if (manifest.keys) {
+    json["optimizers"] = manifest.optimizers;
+    json["keys"] = Json::array();
+    for (const KeyEntry& key : *manifest.keys) json["keys"].push_back(ToJson(key));
+  }
   json["bytes"] = manifest.bytes;
   for (const RowsFile& file : manifest.files)
     json["files"].push_back(Json{{"name", file.name}, {"bytes", file.bytes}});
@@ -266,6 +312,7 @@ Result<Manifest> ReadManifest(std::string_view text) {
   keys.Read("plan", plan);
   if (keys.Find("last_ms") != nullptr) keys.Read("last_ms", manifest.last_ms);
   ReadByTrainer(keys, manifest);
+  ReadKeys(keys, manifest);
   keys.Read("bytes", manifest.bytes);
   keys.Read(kChecksum, checksum);
   const Json* files = keys.Find("files");

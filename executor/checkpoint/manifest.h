@@ -26,6 +26,12 @@
 // has of each trainer, and which of these the learning-rate schedule has counted:
 //
 //   "step": 10, "trainers": 2, "steps_in": [12, 10], "counted": [[0, 12], [0, 10]]
+//
+// A server of keys says which keys it has, each after so many rounds, and what updates them:
+//
+//   "step": 10, "optimizers": ["sgd {momentum=0.9, ...}"],
+//   "keys": [{"name": "w", "type": "f32[91]", "begin": 0, "rows": false, "whole": true, "moved": false,
+//             "rounds": 10, "optimizer": 0, "since": 10}]
 #pragma once
 
 #include <cstdint>
@@ -70,6 +76,18 @@ struct ValueEntry {
   std::vector<Record> records = {};
 };
 
+// A key of a key-value store, or this server's piece of it. Its value is a kParam of the same name, chunk by
+// chunk; its states are the kState `of` it.
+struct KeyEntry {
+  std::string name;
+  std::string type;    // of the piece
+  Dim begin = 0;       // of the piece in the key
+  bool rows = false, whole = false, moved = false;  // as in protocol::KeyBody
+  std::uint64_t rounds = 0;                         // updates
+  std::int64_t optimizer = -1;                      // in Manifest::optimizers; -1: none
+  std::uint64_t since = 0;                          // updates by it
+};
+
 struct RowsFile {
   std::string name;
   std::uint64_t bytes = 0;
@@ -90,6 +108,9 @@ struct Manifest {
   std::vector<std::uint64_t> steps_in = {}, began_at = {}, ahead = {};
   std::vector<std::vector<std::uint64_t>> counted = {};
   std::vector<RowsFile> files = {};  // beside that file, by step
+  // Of a server of keys, which may have none; nullopt: it has a program.
+  std::optional<std::vector<KeyEntry>> keys = {};
+  std::vector<std::string> optimizers = {};  // as text (kvstore::KeyOptimizer)
   std::vector<ValueEntry> values;
 
   std::uint64_t all_bytes() const;  // with these files

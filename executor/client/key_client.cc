@@ -110,6 +110,7 @@ void KeyClient::DeclarePieces(Key& key) {
     body.whole = key.whole;
     body.moved = key.moved;
     body.table = type.table;
+    body.begin = piece.begin;
     piece.slots = piece.link->DeclareKey(body);
   }
 }
@@ -178,6 +179,7 @@ void KeyClient::Settle(Key& key) {
   }
   if (!key.status.ok()) return;
   key.pushes = pushes;
+  NoteCheckpoint(key);
   const Tensor value = std::exchange(key.value, Tensor());
   if (!value.initialized()) return;
   for (const Piece& piece : key.pieces) {
@@ -234,10 +236,7 @@ Status KeyClient::TrySetOptimizer(const std::string& text, bool keeps_state) {
     PENSTOCK_RETURN_IF_ERROR(session_.status());
     number = ++optimizers_;
     for (Link* link : links_) link->SetOptimizer(number, text, keeps_state);
-    if (!keeps_state) {
-      largest_ = 0;
-      for (Key& key : keys_) key.since = 0;
-    }
+    if (!keeps_state) BeginCounts();
   }
   PENSTOCK_RETURN_IF_ERROR(wait_([&] {
     return std::ranges::all_of(links_,
@@ -279,6 +278,7 @@ Status KeyClient::Complete() {
     keys = static_cast<int>(keys_.size());
   }
   for (int key = 0; key < keys; ++key) (void)Ready(key);  // worker 0 owes the others its values
+  PENSTOCK_RETURN_IF_ERROR(LastCut());
   PENSTOCK_RETURN_IF_ERROR(session_.Complete());
   return wait_([&] { return session_.CompleteDone(); });
 }

@@ -18,6 +18,7 @@
 // key before a barrier.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -104,6 +105,14 @@ class KeyClient {
   Status SetCompression(float threshold);
   // All workers have come here, and all keys that this worker has declared have their values.
   Status Barrier();
+  // Whether a push of these keys is behind the cut of a checkpoint that servers do not have yet; PassCut waits
+  // until they have it. Push does so itself.
+  bool IsAtCut(std::span<const int> keys) const;
+  Status PassCut(std::span<const int> keys);
+  // How many other workers are gone without having completed, as a server knows; and how many servers are
+  // out of reach.
+  Result<std::uint64_t> GoneWorkers();
+  std::uint64_t LostServers() const;
   // The pushes of the key by this worker, with those of its last process that servers have.
   Result<std::uint64_t> Rounds(int key);
   // This worker has ended in order. Everything before is taken first.
@@ -126,6 +135,7 @@ class KeyClient {
     Status status;
     std::uint64_t pushes = 0;  // the step of the next push
     std::uint64_t since = 0;   // pushes since the optimizer was set
+    std::uint64_t resumed = 0;  // the same, of the checkpoint with which it began
     Tensor residual;           // of compression
     std::deque<Ticket> pulls;  // in flight, in their order
   };
@@ -157,6 +167,12 @@ class KeyClient {
   Status CheckCompressible(Key& key, const Tensor& gradient) const;
   Bytes Compressed(const Key& key, const Piece& piece, const Tensor& part) const;
   std::uint64_t CountPush(Key& key);
+  // key_cuts.cc
+  void NoteCheckpoint(Key& key);
+  void BeginCounts();
+  bool IsDue(const Key& key) const;
+  Status CutHere(bool last);
+  Status LastCut();
   Ticket StartPush(int index, const Tensor& gradient, int priority);
   Ticket BeginPull(int index, const Tensor& out);
   Result<Ticket> Together(std::span<const Given> items, const std::function<Ticket(std::size_t)>& begin);
@@ -180,6 +196,11 @@ class KeyClient {
   Compression compression_;
   std::uint64_t largest_ = 0;
   std::uint64_t optimizers_ = 0, barriers_ = 0;
+  std::uint64_t resets_ = 0;    // calls of SetOptimizer that begin states anew
+  std::atomic<std::uint64_t> cut_every_ = 0;  // as Link's
+  std::uint64_t most_ = 0;      // pushes of any key
+  std::uint64_t cut_ = 0;       // the last cut that was announced to servers
+  std::uint64_t cut_taken_ = 0;  // the last that all of them have
 };
 
 }  // namespace penstock::client

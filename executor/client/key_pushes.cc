@@ -60,6 +60,12 @@ Status KeyClient::SetCompression(float threshold) {
     return InvalidArgument("E-kv-threshold", "the threshold of 2bit compression is ", threshold,
                            "; it must be finite and above 0");
   }
+  PENSTOCK_RETURN_IF_ERROR(wait_([&] { return links_.front()->was_welcome(); }));
+  if (links_.front()->cut_every() > 0) {
+    return Unimplemented("E-kv-checkpoint", "gradient compression does not go with checkpoints of keys: what a ",
+                         "worker has not sent yet is in none of them")
+        .With("leave set_gradient_compression or --checkpoint_steps out");
+  }
   const std::lock_guard lock(mutex_);
   compression_ = how;
   return OkStatus();
@@ -77,8 +83,11 @@ Bytes KeyClient::Compressed(const Key& key, const Piece& piece, const Tensor& pa
 
 // Returns the push's step. The optimizer of a table counts its own.
 std::uint64_t KeyClient::CountPush(Key& key) {
-  if (key.type.table.empty()) largest_ = std::max(largest_, ++key.since);
-  return key.pushes++;
+  const std::uint64_t step = key.pushes++;
+  if (!key.type.table.empty()) return step;
+  largest_ = std::max(largest_, ++key.since);
+  most_ = std::max(most_, key.pushes);
+  return step;
 }
 
 KeyClient::Ticket KeyClient::StartPush(int index, const Tensor& gradient, int priority) {
@@ -119,6 +128,9 @@ Result<KeyClient::Ticket> KeyClient::PushAll(std::span<const Given> values, int 
     if (bytes <= kSmallValue) small += InLines(bytes);
     keys.push_back(key);
   }
+  std::vector<int> pushed;
+  for (std::size_t i = 0; cut_every_ > 0 && i < values.size(); ++i) pushed.push_back(values[i].key);
+  PENSTOCK_RETURN_IF_ERROR(PassCut(pushed));
   const std::shared_ptr<Buffer> memory = values.size() > 1 && small > 0 ? Buffer::Allocate(small) : nullptr;
   std::vector<Tensor> copies;
   copies.reserve(values.size());
@@ -161,6 +173,7 @@ Result<KeyClient::Ticket> KeyClient::PushRows(int index, std::span<const std::in
                                               const Tensor& values, int priority) {
   PENSTOCK_ASSIGN_OR_RETURN(Key* const key, Ready(index));
   PENSTOCK_RETURN_IF_ERROR(CheckRows(*key, rows, values));
+  PENSTOCK_RETURN_IF_ERROR(PassCut({&index, 1}));
   const Tensor stored = rows.empty() ? Tensor() : Stored(*key, values);
   const std::size_t row_bytes = static_cast<std::size_t>(key->type.shape.RowWidth()) * SizeOf(key->stored);
   const std::lock_guard lock(mutex_);

@@ -140,6 +140,23 @@ class Link final : public ConnectionHandler {
   std::optional<Status> OptimizerStatus(std::uint64_t number) const;
   void EnterBarrier(std::uint64_t number);
   bool BarrierIsPassed(std::uint64_t number) const;
+  // Checkpoints of keys: after how many pushes of a key the server makes one; 0: never, or not known yet.
+  std::uint64_t cut_every() const;
+  bool was_welcome() const;
+  // This worker has pushed the keys so often, at the cut of this name (protocol::CutKeys).
+  struct KeyCount {
+    Slot value = 0;
+    std::uint64_t pushes = 0;
+  };
+  void CutKeys(std::uint64_t step, const std::vector<KeyCount>& pushes);
+  bool CutIsTaken(std::uint64_t step) const;  // and all before it
+  // Of a key from a checkpoint, at the time of the declaration: protocol::KeyDeclaredBody::since.
+  std::uint64_t KeySince(Slot value) const;
+  // Asks how many workers are gone. nullopt: the server has not answered.
+  std::uint32_t CountGone();
+  std::optional<std::uint64_t> GoneCount(std::uint32_t request) const;
+  // Whether the connection has broken, and was not made again yet.
+  bool is_lost() const;
   // Small messages that are sent between the two calls travel together (protocol/batch.h). Calls may nest.
   void Hold();
   void Release();
@@ -227,7 +244,8 @@ class Link final : public ConnectionHandler {
   };
   // Work that the session has handed over. Its chunks and parts are not known before the welcome.
   using Pending = std::variant<PendingPush, PendingPull, PendingRows, PendingCount, PendingEndStep,
-                               protocol::Save, PendingDeclare, protocol::SetOptimizer, protocol::Barrier>;
+                               protocol::Save, PendingDeclare, protocol::SetOptimizer, protocol::Barrier,
+                               protocol::CutKeys, protocol::CountGone>;
 
   // kOnItsWay: the transport is receiving the body directly into its place.
   enum class PartIs : std::uint8_t { kMissing, kOnItsWay, kThere };
@@ -249,7 +267,7 @@ class Link final : public ConnectionHandler {
     protocol::ContractPiece piece;
     bool declared = false;  // the server has answered
     Status status;
-    std::uint64_t pushes = 0;                 // at the time of the declaration
+    std::uint64_t pushes = 0, since = 0;      // at the time of the declaration
     std::uint64_t done_below = 0;             // the server has the pushes of steps below
     std::deque<std::size_t> open;             // pushes and their messages in flight, by step from there on
     std::map<std::uint64_t, Arriving> pulls;  // in flight, by version
@@ -323,6 +341,8 @@ class Link final : public ConnectionHandler {
   void Send(PendingDeclare& declare);
   void Send(protocol::SetOptimizer& set);
   void Send(protocol::Barrier& barrier);
+  void Send(protocol::CutKeys& cut);
+  void Send(protocol::CountGone& count);
   Slot AddKeyVariable(protocol::ContractPiece piece, bool is_gradient);
   void CutKey(Variable& variable, const protocol::KeyDeclaredBody& declared) const;
   void EndKeyPush(KeyState& key, std::uint64_t step);
@@ -393,6 +413,8 @@ class Link final : public ConnectionHandler {
   Status On(const protocol::KeyDeclared& declared);
   Status On(const protocol::OptimizerSet& set);
   Status On(const protocol::BarrierPassed& passed);
+  Status On(const protocol::KeysCut& cut);
+  Status On(const protocol::GoneCounted& counted);
   Status On(const protocol::Failure& failure);
   bool CutVariables(const protocol::WelcomeBody& cut);
   bool Acknowledge(const SentKey& key);  // returns whether the message was still kept
@@ -502,6 +524,9 @@ class Link final : public ConnectionHandler {
   std::uint32_t first_request_ = 0;
   std::map<std::uint64_t, Status> optimizers_;  // what the server has answered, by number
   std::uint64_t barrier_ = 0;                   // the last that is passed
+  std::uint64_t cut_taken_ = 0;                 // the last CutKeys that the server has
+  std::uint32_t counts_ = 0;                    // of CountGone
+  std::map<std::uint32_t, std::uint64_t> gone_;  // answers to them, by number
   std::uint32_t saves_ = 0;                     // requested so far
   Status saved_;
   std::string answer_;

@@ -84,6 +84,7 @@ Status Link::On(const protocol::KeyDeclared& declared) {
     variable.key->status = declared.body.status;
     if (!declared.body.status.ok()) continue;
     variable.key->pushes = declared.body.pushes;
+    variable.key->since = declared.body.since;
     variable.position = declared.variable + (each - slot);
     if (slot_of_.size() <= variable.position) slot_of_.resize(variable.position + std::size_t{1}, kNoSlot);
     slot_of_[variable.position] = each;
@@ -248,6 +249,68 @@ Status Link::On(const protocol::BarrierPassed& passed) {
     changed_ = true;
   }
   return OkStatus();
+}
+
+std::uint64_t Link::cut_every() const {
+  const std::lock_guard lock(mutex_);
+  return cut_.cut_every;
+}
+
+bool Link::was_welcome() const {
+  const std::lock_guard lock(mutex_);
+  return was_welcome_;
+}
+
+void Link::CutKeys(std::uint64_t step, const std::vector<KeyCount>& pushes) {
+  const std::lock_guard lock(mutex_);
+  protocol::CutKeys cut{.step = step, .pushes = {}};
+  for (const KeyCount& key : pushes) cut.pushes.push_back({variables_[key.value].position, key.pushes});
+  HandOver(std::move(cut));
+}
+
+void Link::Send(protocol::CutKeys& cut) { SendKept(std::move(cut)); }
+
+Status Link::On(const protocol::KeysCut& cut) {
+  if (!Acknowledge(KeyOf(protocol::CutKeys{.step = cut.step, .pushes = {}}))) return OkStatus();
+  cut_taken_ = std::max(cut_taken_, cut.step);
+  changed_ = true;
+  return OkStatus();
+}
+
+bool Link::CutIsTaken(std::uint64_t step) const {
+  const std::lock_guard lock(mutex_);
+  return cut_taken_ >= step;
+}
+
+std::uint64_t Link::KeySince(Slot value) const {
+  const std::lock_guard lock(mutex_);
+  return variables_[value].key->since;
+}
+
+std::uint32_t Link::CountGone() {
+  const std::lock_guard lock(mutex_);
+  HandOver(protocol::CountGone{.request = ++counts_});
+  return counts_;
+}
+
+void Link::Send(protocol::CountGone& count) { SendKept(count); }
+
+Status Link::On(const protocol::GoneCounted& counted) {
+  if (!Acknowledge(KeyOf(protocol::CountGone{.request = counted.request}))) return OkStatus();
+  gone_ = {{counted.request, counted.workers}};
+  changed_ = true;
+  return OkStatus();
+}
+
+std::optional<std::uint64_t> Link::GoneCount(std::uint32_t request) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = gone_.lower_bound(request);  // a later answer is as good
+  return found == gone_.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool Link::is_lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_.has_value();
 }
 
 bool Link::BarrierIsPassed(std::uint64_t number) const {

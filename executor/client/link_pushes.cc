@@ -66,6 +66,8 @@ template bool Link::SendKept(protocol::PullRows);
 template bool Link::SendKept(protocol::DeclareKey);
 template bool Link::SendKept(protocol::SetOptimizer);
 template bool Link::SendKept(protocol::Barrier);
+template bool Link::SendKept(protocol::CutKeys);
+template bool Link::SendKept(protocol::CountGone);
 
 void Link::BeginPush(const Variable& variable, std::uint64_t step) {
   if (variable.key != nullptr) {

@@ -155,6 +155,7 @@ Status Link::On(const protocol::Welcome& welcome) {
 bool Link::CutVariables(const protocol::WelcomeBody& cut) {
   cut_.part_bytes = cut.part_bytes;
   cut_.window = cut.window;
+  cut_.cut_every = cut.cut_every;
   for (Variable& variable : variables_) {
     variable.by_turn = false;
     if (variable.key != nullptr) continue;  // cut by the answer to its declaration

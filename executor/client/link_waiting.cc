@@ -112,6 +112,7 @@ Link::Open Link::FirstOpen() const {
       return {StrCat("the end of step ", end->step, ", which was sent")};
     if (std::holds_alternative<protocol::Save>(event)) return {"the request to save a table, which was sent"};
     if (std::holds_alternative<protocol::Barrier>(event)) return {"all workers to its barrier"};
+    if (std::holds_alternative<protocol::CutKeys>(event)) return {"the cut of a checkpoint, which was sent"};
     if (std::holds_alternative<protocol::Complete>(event)) return {"the end of this trainer, which was sent"};
     return {"what was sent"};
   }

@@ -70,6 +70,12 @@ SentKey KeyOf(const protocol::SetOptimizer& set) {
 SentKey KeyOf(const protocol::Barrier& barrier) {
   return {.kind = KindOf<protocol::Barrier>(), .step = barrier.number};
 }
+SentKey KeyOf(const protocol::CutKeys& cut) {
+  return {.kind = KindOf<protocol::CutKeys>(), .step = cut.step};
+}
+SentKey KeyOf(const protocol::CountGone& count) {
+  return {.kind = KindOf<protocol::CountGone>(), .part = count.request};
+}
 
 RetentionLog::Sent** RetentionLog::Find(const SentKey& key) {
   Sent** at = &buckets_[HashOf(key) & (buckets_.size() - 1)];

@@ -40,6 +40,8 @@ SentKey KeyOf(const protocol::Complete&);
 SentKey KeyOf(const protocol::DeclareKey& declare);
 SentKey KeyOf(const protocol::SetOptimizer& set);
 SentKey KeyOf(const protocol::Barrier& barrier);
+SentKey KeyOf(const protocol::CutKeys& cut);
+SentKey KeyOf(const protocol::CountGone& count);
 
 class RetentionLog {
  public:

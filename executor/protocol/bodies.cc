@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "framework/base/error_code.h"
@@ -109,16 +110,17 @@ std::string WriteWelcome(const WelcomeBody& body) {
   out.Number(body.window);
   out.Number(static_cast<std::uint32_t>(body.chunk_rows.size()));
   for (const std::uint64_t rows : body.chunk_rows) out.Number(rows);
-  const bool ends_here = body.incarnation == 0 && body.shards.empty();
+  const bool ends_here = body.incarnation == 0 && body.shards.empty() && body.cut_every == 0;
   if (body.by_turn.empty() && ends_here) return out.Take();
   out.Number(static_cast<std::uint32_t>(body.by_turn.size()));
   for (const std::uint32_t variable : body.by_turn) out.Number(variable);
   if (ends_here) return out.Take();
   out.Number(body.incarnation);
   out.Number(body.version);
-  if (body.shards.empty()) return out.Take();
+  if (body.shards.empty() && body.cut_every == 0) return out.Take();
   out.Number(static_cast<std::uint32_t>(body.shards.size()));
   for (const std::uint32_t shards : body.shards) out.Number(shards);
+  if (body.cut_every > 0) out.Number(body.cut_every);
   return out.Take();
 }
 
@@ -134,6 +136,7 @@ Result<WelcomeBody> ReadWelcome(std::string_view bytes) {
     body.version = in.Number<std::uint64_t>();
   }
   if (!in.AtEnd()) body.shards = in.Numbers<std::uint32_t>();
+  if (!in.AtEnd()) body.cut_every = in.Number<std::uint64_t>();
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
   return body;
 }
@@ -150,6 +153,30 @@ Result<std::vector<std::uint32_t>> ReadVariables(std::string_view bytes) {
   auto variables = in.Numbers<std::uint32_t>();
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
   return variables;
+}
+
+std::string WriteKeyPushes(const std::vector<KeyPushes>& pushes) {
+  Writer out;
+  out.Number(static_cast<std::uint32_t>(pushes.size() * 2));
+  for (const KeyPushes& key : pushes) {
+    out.Number(std::uint64_t{key.variable});
+    out.Number(key.pushes);
+  }
+  return out.Take();
+}
+
+Result<std::vector<KeyPushes>> ReadKeyPushes(std::string_view bytes) {
+  Reader in(bytes);
+  const auto numbers = in.Numbers<std::uint64_t>();
+  PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  if (numbers.size() % 2 != 0) return DataLoss("E-rpc-body", "a number of pushes is missing");
+  std::vector<KeyPushes> pushes;
+  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    if (numbers[i] > std::numeric_limits<std::uint32_t>::max())
+      return DataLoss("E-rpc-body", "there is no variable ", numbers[i]);
+    pushes.push_back({static_cast<std::uint32_t>(numbers[i]), numbers[i + 1]});
+  }
+  return pushes;
 }
 
 std::string WriteSave(const SaveBody& body) {
@@ -180,6 +207,7 @@ std::string WriteKey(const KeyBody& body) {
   out.Number(static_cast<std::uint8_t>(body.moved));
   out.Number(static_cast<std::uint8_t>(body.leaves));
   out.Text(body.table);
+  out.Number(body.begin);
   return out.Take();
 }
 
@@ -195,6 +223,7 @@ Result<KeyBody> ReadKey(std::string_view bytes) {
   body.moved = in.Number<std::uint8_t>() != 0;
   body.leaves = in.Number<std::uint8_t>() != 0;
   body.table = in.Text();
+  body.begin = in.Number<std::int64_t>();
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
   return body;
 }
@@ -204,6 +233,7 @@ std::string WriteKeyDeclared(const KeyDeclaredBody& body) {
   out.Number(body.chunk_rows);
   out.Number(body.pushes);
   out.Number(body.shards);
+  out.Number(body.since);
   if (!body.status.ok()) out.Text(WriteStatus(body.status));
   return out.Take();
 }
@@ -214,6 +244,7 @@ Result<KeyDeclaredBody> ReadKeyDeclared(std::string_view bytes) {
   body.chunk_rows = in.Number<std::uint64_t>();
   body.pushes = in.Number<std::uint64_t>();
   body.shards = in.Number<std::uint32_t>();
+  body.since = in.Number<std::uint64_t>();
   const std::string status = in.AtEnd() ? std::string() : in.Text();
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
   if (!status.empty()) body.status = ReadStatus(status);

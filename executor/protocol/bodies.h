@@ -37,6 +37,8 @@ struct WelcomeBody {
   // By variable: the number of shards (row_shards.h) of a table that is sharded by id; of others 1. Empty: no
   // table has several.
   std::vector<std::uint32_t> shards = {};
+  // Of a server of keys: after so many pushes of a key a checkpoint is made. 0: none is.
+  std::uint64_t cut_every = 0;
 };
 std::string WriteWelcome(const WelcomeBody& body);
 Result<WelcomeBody> ReadWelcome(std::string_view bytes);
@@ -44,6 +46,16 @@ Result<WelcomeBody> ReadWelcome(std::string_view bytes);
 // The variables (positions in the contract) pushed in a step.
 std::string WriteVariables(const std::vector<std::uint32_t>& variables);
 Result<std::vector<std::uint32_t>> ReadVariables(std::string_view bytes);
+
+// How often a worker has pushed a key.
+struct KeyPushes {
+  std::uint32_t variable = 0;  // the key's value
+  std::uint64_t pushes = 0;
+
+  friend bool operator==(const KeyPushes&, const KeyPushes&) = default;
+};
+std::string WriteKeyPushes(const std::vector<KeyPushes>& pushes);
+Result<std::vector<KeyPushes>> ReadKeyPushes(std::string_view bytes);
 
 struct SaveBody {
   std::string table, file;
@@ -64,6 +76,7 @@ struct KeyBody {
   // Of a table of any ids: kvstore::TableSpec as text. Its shape is [1, width], and its rows are sharded by
   // id. Empty: it is no such table.
   std::string table = {};
+  std::int64_t begin = 0;  // of a piece: its first element in the key; of a table, its first row
 };
 std::string WriteKey(const KeyBody& body);
 Result<KeyBody> ReadKey(std::string_view bytes);
@@ -73,6 +86,8 @@ struct KeyDeclaredBody {
   std::uint64_t chunk_rows = 0;  // of the shape that was declared
   std::uint64_t pushes = 0;      // of this worker that the server has, its last process's too
   std::uint32_t shards = 1;      // of a table of any ids (row_shards.h)
+  // Of a key from a checkpoint: its updates by the optimizer that it had then.
+  std::uint64_t since = 0;
 };
 std::string WriteKeyDeclared(const KeyDeclaredBody& body);
 Result<KeyDeclaredBody> ReadKeyDeclared(std::string_view bytes);

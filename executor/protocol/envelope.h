@@ -62,6 +62,10 @@ enum class MessageKind : std::uint8_t {
   kOptimizerSet = 43,
   kBarrier = 44,
   kBarrierPassed = 45,
+  kCutKeys = 46,
+  kKeysCut = 47,
+  kCountGone = 48,
+  kGoneCounted = 49,
   kBatch = 50,  // batch.h
 };
 

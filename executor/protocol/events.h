@@ -124,6 +124,16 @@ struct SetOptimizer {
 struct Barrier {
   std::uint64_t number = 0;  // of this worker's barriers, from 1
 };
+// The worker is at a point of its program at which a checkpoint of that name is made: it has pushed these
+// keys so often, and sends no later push before the answer.
+struct CutKeys {
+  std::uint64_t step = 0;  // the most pushes of any key so far
+  std::vector<KeyPushes> pushes;
+};
+// How many workers are gone without having completed?
+struct CountGone {
+  std::uint32_t request = 0;  // the worker's number for it
+};
 // From either side: the sender has failed.
 struct Failure {
   Status why;
@@ -143,7 +153,8 @@ struct Sums {
   Payload bytes;
 };
 using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure,
-                           PullChanged, ServerHello, Sums, RequestCut, DeclareKey, SetOptimizer, Barrier>;
+                           PullChanged, ServerHello, Sums, RequestCut, DeclareKey, SetOptimizer, Barrier,
+                           CutKeys, CountGone>;
 
 // --- Replies. Those that a server decides without its memory are also what its state machine returns
 // (pserver/machine/actions.h); there, a reply of a template names its chunk in the server's own numbers.
@@ -258,6 +269,13 @@ struct OptimizerSet {
 struct BarrierPassed {
   std::uint64_t number = 0;  // this barrier and all before it
 };
+struct KeysCut {
+  std::uint64_t step = 0;
+};
+struct GoneCounted {
+  std::uint32_t request = 0;
+  std::uint64_t workers = 0;
+};
 // To another server.
 struct ServerWelcome {};
 struct SumsTaken {
@@ -265,6 +283,7 @@ struct SumsTaken {
 };
 using Reply = std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows,
                            RowsGone, Credit, Saved, Answer, Left, Completed, Failure, ChangedRows,
-                           ServerWelcome, SumsTaken, Durable, KeyDeclared, OptimizerSet, BarrierPassed>;
+                           ServerWelcome, SumsTaken, Durable, KeyDeclared, OptimizerSet, BarrierPassed,
+                           KeysCut, GoneCounted>;
 
 }  // namespace penstock::protocol

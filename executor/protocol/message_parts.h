@@ -30,6 +30,7 @@ inline Payload BodyOf(const KeyDeclaredBody& body) { return Payload::Of(WriteKey
 inline Payload BodyOf(const std::vector<std::uint32_t>& variables) {
   return Payload::Of(WriteVariables(variables));
 }
+inline Payload BodyOf(const std::vector<KeyPushes>& pushes) { return Payload::Of(WriteKeyPushes(pushes)); }
 inline Payload BodyOf(const std::string& text) { return text.empty() ? Payload() : Payload::Of(text); }
 inline Payload BodyOf(const Status& status) {
   return status.ok() ? Payload() : Payload::Of(WriteStatus(status));
@@ -55,6 +56,9 @@ inline Status ReadBody(const Payload& body, KeyDeclaredBody& to) {
 }
 inline Status ReadBody(const Payload& body, std::vector<std::uint32_t>& to) {
   return Store(ReadVariables(body.ToText()), to);
+}
+inline Status ReadBody(const Payload& body, std::vector<KeyPushes>& to) {
+  return Store(ReadKeyPushes(body.ToText()), to);
 }
 inline Status ReadBody(const Payload& body, std::string& text) {
   text = body.ToText();

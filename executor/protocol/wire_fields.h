@@ -149,6 +149,11 @@ inline constexpr auto kWire<SetOptimizer> = OfKind(MessageKind::kSetOptimizer,
                                                    in::Body(&SetOptimizer::text));
 template <>
 inline constexpr auto kWire<Barrier> = OfKind(MessageKind::kBarrier, in::Step(&Barrier::number));
+template <>
+inline constexpr auto kWire<CutKeys> = OfKind(MessageKind::kCutKeys, in::Step(&CutKeys::step),
+                                              in::Body(&CutKeys::pushes));
+template <>
+inline constexpr auto kWire<CountGone> = OfKind(MessageKind::kCountGone, in::Part(&CountGone::request));
 
 // --- Replies.
 
@@ -222,5 +227,10 @@ inline constexpr auto kWire<OptimizerSet> = OfKind(MessageKind::kOptimizerSet,
 template <>
 inline constexpr auto kWire<BarrierPassed> = OfKind(MessageKind::kBarrierPassed,
                                                     in::Step(&BarrierPassed::number));
+template <>
+inline constexpr auto kWire<KeysCut> = OfKind(MessageKind::kKeysCut, in::Step(&KeysCut::step));
+template <>
+inline constexpr auto kWire<GoneCounted> = OfKind(MessageKind::kGoneCounted, in::Part(&GoneCounted::request),
+                                                  in::Step(&GoneCounted::workers));
 
 }  // namespace penstock::protocol

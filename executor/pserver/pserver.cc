@@ -325,9 +325,11 @@ void Pserver::OnCalleeClosed(const std::shared_ptr<Callee>& from, const Status& 
 
 // On request the servers agree on the last step of the job (checkpoint/stop_request.h).
 void Pserver::LookForStop() {
-  if (checkpoints_ == nullptr || stopping_ == Stopping::kKnows || Ended().has_value()) return;
-  checkpoint::StopRequest& stop = checkpoints_->stop();
-  const std::uint64_t first = checkpoints_->first_step();
+  if ((checkpoints_ == nullptr && key_saves_ == nullptr) || stopping_ == Stopping::kKnows) return;
+  if (Ended().has_value()) return;
+  checkpoint::StopRequest& stop = key_saves_ != nullptr ? key_saves_->stop() : checkpoints_->stop();
+  const std::uint64_t first =
+      key_saves_ != nullptr ? key_saves_->first_step() : checkpoints_->first_step();
   if (stopping_ == Stopping::kNo) {
     if (!stop.Asked()) return;
     std::uint64_t begun = 0;

@@ -30,6 +30,7 @@
 #include "executor/pserver/checkpoints.h"
 #include "executor/pserver/cut_clock.h"
 #include "executor/pserver/job_notes.h"
+#include "executor/pserver/key_checkpoints.h"
 #include "executor/pserver/machine/admission.h"
 #include "executor/pserver/machine/keys.h"
 #include "executor/pserver/machine/state_machine.h"
@@ -242,6 +243,14 @@ class Pserver : public EventHandler, public ReplyHandler {
   void On(const From& from, const protocol::DeclareKey& declare, Actions& actions);
   void On(const From& from, const protocol::SetOptimizer& set, Actions& actions);
   void On(const From& from, const protocol::Barrier& barrier, Actions& actions);
+  void On(const From& from, const protocol::CutKeys& cut, Actions& actions);
+  void On(const From& from, const protocol::CountGone& count, Actions& actions);
+  Status BeginKeyCheckpoints();
+  Result<std::optional<KeyCheckpoints::Kept>> KeptOf(const protocol::KeyBody& key);
+  Status ContinueKey(int param, KeyCheckpoints::Kept kept);
+  Status ContinuesWith(const kvstore::KeyOptimizer& optimizer, int param) const;
+  void StartKeyCut(const CutAction& cut);
+  void WriteKeyCut(const WriteCutAction& write);
   Result<int> AddKey(const protocol::KeyBody& key);
   Result<std::shared_ptr<const kvstore::KeyTable>> TableOf(const protocol::KeyBody& key) const;
   bool TakesOptimizer(int param) const;
@@ -354,7 +363,15 @@ class Pserver : public EventHandler, public ReplyHandler {
   const OpRegistry* key_ops_ = nullptr;
   Scope key_scope_;
   std::shared_ptr<const kvstore::KeyOptimizer> optimizer_;  // null: pushes replace values
-  std::unique_ptr<Checkpoints> checkpoints_;                // null: the job has none
+  std::uint64_t optimizer_resets_ = 0;                      // calls that begin states anew
+  // Keys that continue from a checkpoint, by param, with the optimizer that they had then.
+  struct Resumed {
+    std::uint64_t since = 0;
+    std::shared_ptr<const kvstore::KeyOptimizer> optimizer;
+  };
+  std::map<int, Resumed> resumed_;
+  std::unique_ptr<KeyCheckpoints> key_saves_;  // null: it serves no keys, or makes no checkpoints
+  std::unique_ptr<Checkpoints> checkpoints_;   // null: the job has none, or it serves keys
   bool coming_back_ = false;  // it was started again by itself, and lacks steps that trainers had ended
   enum class Stopping { kNo, kHolds, kKnows } stopping_ = Stopping::kNo;  // used by Tick alone
   CutClock cut_clock_;

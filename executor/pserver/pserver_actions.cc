@@ -207,6 +207,7 @@ void Pserver::Copied(const std::function<void()>& put) {
 // A queue is serial, so a copy has the chunk as it is now; it is made later (CopyNextCut), or by the chunk's
 // next update.
 void Pserver::Start(const CutAction& cut) {
+  if (ServesKeys()) return StartKeyCut(cut);
   if (!cut_began_) cut_began_ = options_.clock->Now();
   using Size = ChunkQueues::Size;
   const std::size_t queue = store_->QueueOf(cut.param, cut.chunk);
@@ -266,6 +267,7 @@ void Pserver::CopyNextCut() {
 }
 
 void Pserver::Start(const WriteCutAction& write) {
+  if (ServesKeys()) return WriteKeyCut(write);
   options_.aside([this, write, values = checkpoints_->Take(),
                   began = *std::exchange(cut_began_, std::nullopt)]() mutable {
     const Status status = checkpoints_->Write(write, values);

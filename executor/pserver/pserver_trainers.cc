@@ -156,11 +156,15 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
     body.incarnation = 1 + options_.checkpoints.restarts;
     body.version = StartOf(trainer);
   }
+  if (key_saves_ != nullptr) body.cut_every = key_saves_->every();
+  const std::uint64_t first_step = checkpoints_ != nullptr ? checkpoints_->first_step_of(trainer)
+                                   : key_saves_ != nullptr ? key_saves_->first_step()
+                                                           : 0;
   protocol::Sender to = SenderOf(trainer);
   to.contract = contract;
   At(trainer).caller->Reply(
       to, protocol::Welcome{.steps_ended = ServesKeys() ? 0 : machine_->continues_at(trainer),
-                            .first_step = checkpoints_ == nullptr ? 0 : checkpoints_->first_step_of(trainer),
+                            .first_step = first_step,
                             .body = std::move(body)});
   Execute(std::move(credit));
 }

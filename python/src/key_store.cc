@@ -95,6 +95,16 @@ struct Store {
     Check(std::move(status));
   }
   void Prepare(int key) const { Prepare(std::vector<int>{key}); }
+  // Before a push: it may have to wait at the cut of a checkpoint.
+  void PrepareToPush(const std::vector<int>& handles) const {
+    Prepare(handles);
+    bool waits = false;
+    {
+      const GilReleased others;
+      waits = keys->IsAtCut(handles);
+    }
+    if (waits) Wait([&] { return keys->PassCut(handles); });
+  }
   void Prepare(const std::vector<int>& handles) const {
     const auto is_ready = [&](int key) { return keys->IsReady(key); };
     auto waits = handles.end();
@@ -205,12 +215,13 @@ class PyKeyClient {
   }
   std::unique_ptr<Ticket> Push(int key, const py::object& value, int priority) {
     const Tensor tensor = TensorOf(value, false);
-    Open().Prepare(key);
+    Open().PrepareToPush({key});
     return TicketOf([&] { return keys().Push(key, tensor, priority); });
   }
   std::unique_ptr<Ticket> PushAll(const std::vector<int>& handles, const std::vector<py::object>& values,
                                   int priority) {
     const std::vector<KeyClient::Given> given = GivenOf(handles, values, false);
+    Open().PrepareToPush(handles);
     return TicketOf([&] { return keys().PushAll(given, priority); });
   }
   std::unique_ptr<Ticket> PullAll(const std::vector<int>& handles, const std::vector<py::object>& outs,
@@ -221,7 +232,7 @@ class PyKeyClient {
   std::unique_ptr<Ticket> PushRows(int key, const py::object& rows, const py::object& values, int priority) {
     const std::vector<std::int64_t> numbers = RowsOf(rows);
     const Tensor tensor = TensorOf(values, false);
-    Open().Prepare(key);
+    Open().PrepareToPush({key});
     return TicketOf([&] { return keys().PushRows(key, numbers, tensor, priority); });
   }
   std::unique_ptr<Ticket> Pull(int key, const py::object& out, int /*priority*/) {
@@ -239,8 +250,7 @@ class PyKeyClient {
     Open().Wait([&] { return keys().SetOptimizer(text, keep_state); });
   }
   void SetCompression(float threshold) {
-    Open();
-    Check(keys().SetCompression(threshold));
+    Open().Wait([&] { return keys().SetCompression(threshold); });
   }
   void Barrier() {
     Open().Wait([&] { return keys().Barrier(); });
@@ -248,6 +258,20 @@ class PyKeyClient {
   std::uint64_t Rounds(int key) {
     Open().Prepare(key);
     return Call<std::uint64_t>([&] { return keys().Rounds(key); });
+  }
+  std::uint64_t GoneWorkers() {
+    std::uint64_t gone = 0;
+    Open().Wait([&] {
+      Result<std::uint64_t> counted = keys().GoneWorkers();
+      if (counted.ok()) gone = *counted;
+      return std::move(counted).status();
+    });
+    return gone;
+  }
+  std::uint64_t LostServers() {
+    Open();
+    const GilReleased others;
+    return keys().LostServers();
   }
   void Wait() {
     Open().Wait([&] { return keys().WaitForAll(); });
@@ -355,6 +379,8 @@ void BindKeyStore(py::module_& m) {
       .def("set_compression", &PyKeyClient::SetCompression, py::arg("threshold"))
       .def("barrier", &PyKeyClient::Barrier)
       .def("rounds", &PyKeyClient::Rounds, py::arg("handle"))
+      .def("gone_workers", &PyKeyClient::GoneWorkers)
+      .def("lost_servers", &PyKeyClient::LostServers)
       .def("wait", &PyKeyClient::Wait)
       .def("complete", &PyKeyClient::Complete)
       .def("end_with_process", &PyKeyClient::EndWithProcess)

@@ -25,7 +25,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUGS = ROOT / "tests" / "sim" / "seeded_bugs"
-SIMULATORS = ["simulation_test", "sim_geo", "sim_scale", "sim_collective"]
+SIMULATORS = ["simulation_test", "sim_geo", "sim_key_checkpoints", "sim_scale", "sim_collective"]
 SEEDS = 400  # of each simulation
 BUILD_LIMIT_S = 900  # for one compilation or link, on a busy machine
 RUN_LIMIT_S = 300  # for one simulator

@@ -38,6 +38,8 @@ struct MachineConfig {
   std::uint64_t cut_every = 0;   // the steps from one checkpoint to the next; 0: there are none
   std::uint64_t first_cut = 0;   // in asynchronous training: the step of the checkpoint that it begins with
   TrainerLoss trainer_loss = TrainerLoss::kAbort;
+  // Checkpoints of keys, at points of the workers' program (key_cuts.h); `first_cut` is as above.
+  bool cuts_keys = false;
   // Of a server that was started again: the version of all chunks at its beginning.
   std::uint64_t first_version = 0;
   bool restarted = false;
@@ -64,7 +66,7 @@ struct MachineConfig {
     std::string name;
     std::vector<std::size_t> bytes_of_chunks;
     bool start = false;
-    bool restored = false;             // of a held param: its value is from a checkpoint
+    bool restored = false;             // of a held param, or a key: its value is from a checkpoint
     std::size_t pushed_row_bytes = 0;  // of a sparse gradient: bytes of an id and its values; 0: dense
     bool by_turn = false;  // pushed when the trainer's turn is near (policies/turn_credit.h); dense
     bool clips = false;    // its updates depend on the sums of all servers
@@ -157,6 +159,7 @@ struct WriteCutAction {
   // In asynchronous training: checkpoint::Manifest's steps_in and counted.
   std::vector<std::uint64_t> steps_in = {};
   std::vector<std::vector<std::uint64_t>> counted = {};
+  std::vector<int> params = {};  // of a server of keys: those that are in it
 };
 // Measure the merged gradient of the chunk, if the program does so; then MeasureDone.
 struct MeasureAction {

@@ -201,7 +201,7 @@ void ChunkLedger::AddChunks(const MachineConfig::Param& param, std::uint64_t ver
   std::vector<ChunkAccount>& chunks = chunks_.emplace_back();
   for (const std::size_t bytes : param.bytes_of_chunks)
     chunks.emplace_back(config_.trainers, bytes,
-                        (param.start && !param.restored) || (param.is_key && !param.by_id));
+                        !param.restored && (param.start || (param.is_key && !param.by_id)));
   if (param.start) return;
   for (ChunkAccount& chunk : chunks) chunk.BeginAt(version, config_.starts);
 }

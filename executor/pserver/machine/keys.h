@@ -29,7 +29,11 @@ class Keys {
 
   // The number of the key's param; -1: nobody has declared it.
   int Find(const protocol::KeyBody& body) const;
-  void Add(const protocol::KeyBody& body, int param) { keys_.emplace(NameOf(body), Key{body, param}); }
+  void Add(const protocol::KeyBody& body, int param) {
+    keys_.emplace(NameOf(body), Key{body, param});
+    bodies_[param] = body;
+  }
+  const protocol::KeyBody& BodyOf(int param) const { return bodies_.at(param); }
   // kInvalidArgument: E-kv-key-type (no name, a type or a shape that no key can have).
   static Status Check(const protocol::KeyBody& body);
   // kInvalidArgument E-kv-differs: the key is declared otherwise.
@@ -73,6 +77,7 @@ class Keys {
   static Name NameOf(const protocol::KeyBody& body) { return {body.name, body.moved}; }
 
   std::map<Name, Key> keys_;
+  std::map<int, protocol::KeyBody> bodies_;  // by param
   std::set<int> left_;     // params
   std::vector<Place> at_;  // by worker
   std::uint64_t passed_ = 0;

@@ -39,6 +39,7 @@ StateMachine::StateMachine(MachineConfig config, std::unique_ptr<UpdatePolicy> p
       cut_(ledger_.config().cut_every, ledger_.config().first_step),
       durable_version_(ledger_.config().first_version),
       vector_(ledger_.config().cut_every, ledger_.config().first_cut),
+      key_cuts_(ledger_.config().trainers, ledger_.config().first_cut),
       idle_steps_(ledger_.config().first_version) {
   for (const MachineConfig::Start& start : ledger_.config().starts)
     vector_.durable.push_back(start.Durable(ledger_.config().counts_steps));
@@ -194,6 +195,7 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
   }
   if (was_awaited) AnswerWaiting(at, out);
   if (was_awaited) CutVectorIfDue(out);
+  if (was_awaited) CutKeysIfDue(out);
   Advance(at, out);
   EndIfDrained(out);
 }

@@ -46,6 +46,7 @@
 #include "executor/pserver/machine/actions.h"
 #include "executor/pserver/machine/chunk_ledger.h"
 #include "executor/pserver/machine/cut_progress.h"
+#include "executor/pserver/machine/key_cuts.h"
 #include "executor/pserver/machine/sum_exchange.h"
 #include "executor/pserver/machine/update_policy.h"
 #include "executor/pserver/machine/vector_cut.h"
@@ -79,6 +80,8 @@ class StateMachine {
   void Complete(int trainer, Actions& out);
   // The trainer's log is nearly full, after it has ended the steps below `step` (protocol::RequestCut).
   void RequestCut(int trainer, std::uint64_t step, Actions& out);
+  // The worker is at a cut of this name, and has pushed the keys so often (protocol::CutKeys).
+  void CutKeys(int worker, std::uint64_t name, const KeyCuts::Pushes& pushes, Actions& out);
   // A trainer has come, with this open step.
   void Joined(int trainer, std::uint64_t step);
   bool gone(int trainer) const {  // it has completed, or the others go on without it
@@ -215,6 +218,13 @@ class StateMachine {
   void VectorWritten(Actions& out);
   bool HasCaughtUpByTrainer() const;
 
+  // Checkpoints of keys (state_machine_key_cuts.cc).
+  bool IsInKeyCuts(int param) const;
+  void CutKeyIfReached(ChunkId at, Actions& out);
+  void CutKeysIfDue(Actions& out);
+  void WriteKeysIfWhole(Actions& out);
+  void KeysWritten(Actions& out);
+
   ChunkLedger ledger_;
   const std::unique_ptr<UpdatePolicy> policy_;
   SumExchange sums_;
@@ -226,6 +236,8 @@ class StateMachine {
   std::uint64_t durable_version_ = 0;
   std::set<ChunkId> wait_for_cut_;  // chunks with complete versions
   VectorCut vector_;
+  KeyCuts key_cuts_;
+  bool key_cut_is_whole_ = false;  // all chunks have its rounds, and it is not written yet
   bool holds_updates_ = false;    // of asynchronous training: the job is about to stop
   std::uint64_t idle_steps_ = 0;  // of a server without updates: the steps that need no checkpoint any more
   std::optional<std::uint64_t> stop_at_;  // a version, until its checkpoint is begun

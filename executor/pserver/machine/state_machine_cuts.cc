@@ -15,6 +15,10 @@ void StateMachine::Cut(ChunkId at, std::uint64_t step, Actions& out) {
 // After an update of the chunk. `all_are_there`: no chunk has a lower version.
 void StateMachine::CutIfDue(ChunkId at, bool all_are_there, Actions& out) {
   if (by_trainer()) return CutIfReached(at, out);
+  if (ledger_.config().cuts_keys) {
+    CutKeyIfReached(at, out);
+    return WriteKeysIfWhole(out);
+  }
   if (const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.chunk(at).version())) Cut(at, *step, out);
   if (!all_are_there) return;
   if (const std::optional<std::uint64_t> step = cut_.StepAt(ledger_.low_version())) CutTheRest(*step, out);
@@ -61,7 +65,13 @@ std::uint64_t StateMachine::steps_begun() const {
   return begun;
 }
 
+// Keys have no common step: a job of keys stops at the last checkpoint that some server has begun.
 std::uint64_t StateMachine::HoldUpdates(std::uint64_t ahead) {
+  if (ledger_.config().cuts_keys) {
+    const std::uint64_t begun = cut_.open() ? cut_.step() : key_cuts_.last();
+    key_cuts_.Limit(begun, false);
+    return begun - ledger_.config().first_cut;
+  }
   if (by_trainer()) {
     vector_.BeginAgreement();
     if (ahead == 0) holds_updates_ = true;
@@ -106,6 +116,12 @@ void StateMachine::CutThoseAt(std::uint64_t version, Actions& out) {
 
 void StateMachine::StopAt(std::uint64_t version, Actions& out) {
   if (ended_) return;
+  if (ledger_.config().cuts_keys) {
+    key_cuts_.Limit(version + ledger_.config().first_cut, true);
+    CutKeysIfDue(out);
+    for (const ChunkId& at : std::exchange(wait_for_cut_, {})) StartBlock(at, out);
+    return;
+  }
   if (by_trainer()) {
     holds_updates_ = true;
     vector_.Agree(version + ledger_.config().first_step);
@@ -172,7 +188,7 @@ void StateMachine::CutCopied(Actions& out) {
   cut_.End();
   if (ended_ || !cut_.whole()) return;
   ++busy_;
-  if (!by_trainer()) vector_.write.step = cut_.step();
+  if (!by_trainer() && !ledger_.config().cuts_keys) vector_.write.step = cut_.step();
   out.emplace_back(vector_.write);
 }
 
@@ -180,8 +196,10 @@ void StateMachine::CutWritten(const Status& status, Actions& out) {
   if (ended_) return;
   if (!status.ok()) return Fail(status, out);
   --busy_;
-  if (!by_trainer()) durable_version_ = cut_.step() - ledger_.config().first_step;
+  const bool of_keys = ledger_.config().cuts_keys;
+  if (!by_trainer() && !of_keys) durable_version_ = cut_.step() - ledger_.config().first_step;
   cut_.Close();
+  if (of_keys) KeysWritten(out);
   if (by_trainer()) VectorWritten(out);
   for (int t = 0; ledger_.config().recovers && t < ledger_.trainers(); ++t)
     out.emplace_back(ReplyAction{t, protocol::Durable{}});

@@ -25,7 +25,8 @@ void StateMachine::PushInitial(const PushEvent& push, Actions& out) {
                 out);
   }
   const bool is_key = ledger_.param(push.param).is_key;  // of which only worker 0 sends the value
-  if (is_key && (chunk.version() > 0 || !chunk.initial_of().empty() || push.trainer != 0))
+  const bool is_set = chunk.version() > 0 || !chunk.initial_of().empty();
+  if (is_key && (is_set || ledger_.param(push.param).restored || push.trainer != 0))
     return Acknowledge(push, ledger_.config().window, out);
   if (chunk.version() > 0 && !chunk.initial_of().contains(push.trainer)) {
     return Fail(FailedPrecondition("E-load-differs", "trainer ", push.trainer, " set the value of ",
@@ -193,6 +194,7 @@ void StateMachine::Leave(int trainer, Actions& out) {
   AdvanceAll(out);  // some may have waited for this trainer
   GiveAllTurns(out);
   CutVectorIfDue(out);
+  CutKeysIfDue(out);
   EndIfDrained(out);
 }
 

@@ -54,6 +54,7 @@ bool StateMachine::ValuesAreSet() const {
 // training the next one is due.
 bool StateMachine::HoldsUpdate(ChunkId at) const {
   const ChunkAccount& chunk = ledger_.chunk(at);
+  if (ledger_.config().cuts_keys) return key_cuts_.Delays(at.param, chunk.version());
   if (!by_trainer()) return cut_.Delays(chunk.version() + 1);
   if (chunk.limited()) return false;  // the one that is being made needs it
   if (holds_updates_) return true;

@@ -65,6 +65,15 @@ struct StateCopy {
   std::atomic<int> chunks_left = 0;
 };
 
+// The same of a chunk of a key.
+struct KeyCopy {
+  Tensor value;
+  std::uint64_t rounds = 0;                                 // its updates so far
+  std::shared_ptr<const kvstore::KeyOptimizer> optimizer;   // null: pushes replace the value
+  std::uint64_t since = 0;                                  // updates by it
+  NamedTensors states = {};                                 // that it keeps
+};
+
 // The number of shards of each table sharded by id. It changes no byte of any result. Tables have one shard
 // where an update may depend on all rows of a gradient or of the table: if rows are not updated one by one
 // (a clip, a regularizer, an optimizer without a RowRule), with momentum (RowRule::StepsWithoutRows), with a
@@ -107,6 +116,11 @@ class ChunkStore {
   Status OptimizerFits(const kvstore::KeyOptimizer& optimizer, int param) const;
   Status SetUpdate(std::shared_ptr<const kvstore::KeyOptimizer> optimizer, ChunkId at, bool keeps_state,
                    BlockRunner& runner);
+
+  // For a checkpoint, on the chunk's queue: the copy is of now, and is made by CopyCut, or before the chunk
+  // changes. ContinueKey gives a chunk that nobody has used yet what such a copy has.
+  void BeginKeyCut(ChunkId at, std::shared_ptr<KeyCopy> copy) { At(at.param, at.chunk).key_cut = std::move(copy); }
+  Status ContinueKey(ChunkId at, const KeyCopy& from, BlockRunner& runner);
 
   // Frees the memory of a chunk of a key that is used no longer; on its queue.
   void DropKey(ChunkId at);
@@ -259,6 +273,7 @@ class ChunkStore {
     int merged = 0;                             // gradients in the sum
     int mean_of = 0;                            // of the last merge
     std::shared_ptr<StateCopy> cut;             // to be filled before the chunk changes
+    std::shared_ptr<KeyCopy> key_cut;           // the same, of a key
     std::optional<std::vector<Payload>> first;  // the first of them, until it is added to the second
     // The sum of the gradients, until the block has run.
     Variable* sum = nullptr;
@@ -382,6 +397,7 @@ class ChunkStore {
   Status MergeExpanded(const MergeAction& merge, const Param& param, Chunk& chunk);
   void AddToSum(const MergeAction& merge, const Param& param, Chunk& chunk);
   Status UpdateKey(const Param& param, Chunk& chunk, BlockRunner& runner);
+  static void CopyKey(Chunk& chunk);
   Result<int> AddKeyTable(const NewKey& key);
   Status UpdateKeyTable(const Param& param, Chunk& chunk) const;
   static Status ReplaceKey(const Param& param, Chunk& chunk);

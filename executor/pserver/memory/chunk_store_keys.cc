@@ -94,6 +94,7 @@ Status ChunkStore::OptimizerFits(const kvstore::KeyOptimizer& optimizer, int num
 Status ChunkStore::SetUpdate(std::shared_ptr<const kvstore::KeyOptimizer> optimizer, ChunkId at,
                              bool keeps_state, BlockRunner& runner) {
   Chunk& chunk = At(at.param, at.chunk);
+  CopyKey(chunk);
   const std::shared_ptr<KeyUpdater> before = std::exchange(chunk.updater, nullptr);
   if (before == nullptr || !keeps_state) chunk.updates_since = chunk.version;
   chunk.largest = 0;
@@ -107,8 +108,32 @@ Status ChunkStore::SetUpdate(std::shared_ptr<const kvstore::KeyOptimizer> optimi
   return OkStatus();
 }
 
+void ChunkStore::CopyKey(Chunk& chunk) {
+  const std::shared_ptr<KeyCopy> copy = std::exchange(chunk.key_cut, nullptr);
+  if (copy == nullptr) return;
+  copy->value = chunk.param.Clone();
+  copy->rounds = chunk.version;
+  if (chunk.updater == nullptr) return;
+  copy->optimizer = chunk.updater->optimizer();
+  copy->since = chunk.version - chunk.updates_since;
+  copy->states = chunk.updater->CopyStates();
+}
+
+Status ChunkStore::ContinueKey(ChunkId at, const KeyCopy& from, BlockRunner& runner) {
+  Chunk& chunk = At(at.param, at.chunk);
+  chunk.param = from.value.Clone();
+  chunk.version = from.rounds;
+  chunk.updates_since = from.rounds - from.since;
+  if (from.optimizer == nullptr) return OkStatus();
+  const protocol::ContractPiece& piece = params_[static_cast<std::size_t>(at.param)].piece;
+  PENSTOCK_ASSIGN_OR_RETURN(chunk.updater,
+                            KeyUpdater::Make(from.optimizer, piece, chunk.param.shape(), runner));
+  return chunk.updater->ContinueStates(from.states);
+}
+
 void ChunkStore::DropKey(ChunkId at) {
   Chunk& chunk = At(at.param, at.chunk);
+  CopyKey(chunk);
   chunk.updater.reset();
   chunk.published.reset();
   chunk.kept.reset();

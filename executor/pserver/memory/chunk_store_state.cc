@@ -82,6 +82,7 @@ std::vector<std::string> ChunkStore::KeptNames(int param) const {
 }
 
 void ChunkStore::CopyCut(int param, int chunk) {
+  CopyKey(At(param, chunk));
   if (const std::shared_ptr<StateCopy> copy = std::exchange(At(param, chunk).cut, nullptr))
     CopyState(param, chunk, *copy);
 }

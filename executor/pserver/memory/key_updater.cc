@@ -30,6 +30,31 @@ void KeyUpdater::TakeState(KeyUpdater& from) {
   }
 }
 
+NamedTensors KeyUpdater::CopyStates() const {
+  NamedTensors states;
+  for (const std::string& name : update_.states) {
+    const Variable* const held = scope_.Find(name);
+    const Tensor* const state = held == nullptr ? nullptr : held->If<Tensor>();
+    if (state != nullptr && state->initialized()) states.emplace_back(name, state->Clone());
+  }
+  return states;
+}
+
+Status KeyUpdater::ContinueStates(const NamedTensors& states) {
+  for (const std::string& name : update_.states) {
+    const auto found = std::ranges::find(states, name, &NamedTensors::value_type::first);
+    Tensor& state = scope_.FindOrCreate(name)->As<Tensor>();
+    const bool fits = found != states.end() && found->second.shape() == state.shape() &&
+                      found->second.dtype() == state.dtype();
+    if (!fits) {
+      return FailedPrecondition("E-checkpoint-differs", "the checkpoint has no ", name, " of ",
+                                DTypeName(state.dtype()), state.shape(), " for key ", key_);
+    }
+    state = found->second.Clone();
+  }
+  return OkStatus();
+}
+
 Status KeyUpdater::Update(Variable gradient, const Counts& counts, Tensor& value, BlockRunner& runner) {
   scope_.FindOrCreate(update_.param)->As<Tensor>() = value;
   *scope_.FindOrCreate(update_.grad) = std::move(gradient);

@@ -12,6 +12,7 @@
 
 #include "executor/kvstore/optimizer.h"
 #include "executor/pserver/memory/lazy_block.h"
+#include "executor/pserver/memory/table_copy.h"
 #include "framework/roles/piece.h"
 #include "framework/runtime/block_runner.h"
 #include "framework/tensor/scope.h"
@@ -29,6 +30,12 @@ class KeyUpdater {
 
   // Takes the state of the same name and shape from one that is not used any more.
   void TakeState(KeyUpdater& from);
+
+  const std::shared_ptr<const kvstore::KeyOptimizer>& optimizer() const { return optimizer_; }
+  // The states for a checkpoint, and from one. kFailedPrecondition E-checkpoint-differs: a state is missing
+  // there, or has another type.
+  NamedTensors CopyStates() const;
+  Status ContinueStates(const NamedTensors& states);
 
   struct Counts {
     std::uint64_t count = 1;    // updates of the key by this optimizer, this one included

@@ -7,6 +7,7 @@ import threading
 import penstock
 import pytest
 from penstock._src.kv.member import Member
+from penstock._src.kv.nodes import nodes_of
 from penstock._src.kv.scheduler import Scheduler
 
 WAIT_S = 60
@@ -64,12 +65,14 @@ def test_numbers_follow_task_ids_and_not_the_order_of_arrival():
 def test_a_process_that_ends_without_completing_is_dead_until_it_comes_back():
     meeting = Meeting(2, 1)
     (one, _), (two, dealt), (server, _) = meeting.join(("worker", 0, ""), ("worker", 1, ""), ("server", 2, "a:1"))
-    assert one.dead() == 0
+    assert one.dead(nodes_of(7)) == 0
     two._lines.close()
-    while one.dead() == 0:
+    while one.dead(nodes_of(7)) == 0:
         pass
+    # 4: the workers, 2: the pservers, 9 + 2 n: worker n, 8 + 2 n: pserver n
+    assert [one.dead(nodes_of(number)) for number in (4, 2, 6, 1, 11, 9, 10)] == [1, 0, 1, 0, 1, 0, 0]
     ((again, dealt_again),) = meeting.join(("worker", 1, ""))
-    assert dealt_again == dealt and one.dead() == 0
+    assert dealt_again == dealt and one.dead(nodes_of(7)) == 0
     again._lines.close()
     one.complete()
     server.complete()

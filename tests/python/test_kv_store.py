@@ -136,6 +136,7 @@ def test_lists_of_keys_return_lists(store):
         (lambda kv: kv.load_optimizer_states("x"), penstock.StateError, "E-kv-no-optimizer"),
         (lambda kv: kv.is_capable("speed"), ValueError, "optimizer"),
         (lambda kv: kv.rounds(9), penstock.ProgramError, "E-kv-key"),
+        (lambda kv: kv.num_dead_node(0), penstock.ProgramError, "E-kv-node"),
         (lambda kv: keyed.RowSparse([5], np.zeros((1, 1)), (4, 1)), ValueError, "row 5"),
         (lambda kv: keyed.RowSparse([1], np.zeros((2, 1)), (4, 1)), ValueError, "1 rows"),
     ],

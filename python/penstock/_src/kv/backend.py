@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy
 
     from penstock._src.kv.keys import Key
+    from penstock._src.kv.nodes import Nodes
     from penstock._src.kv.optimizer import Optimizer
     from penstock._src.kv.programs import ProgramOptimizer
     from penstock._src.kv.tables import TableFacts, TableRows
@@ -74,8 +75,8 @@ class Backend(Protocol):
 
     def rounds(self, key: Key) -> int: ...
 
-    def dead(self) -> int:
-        """Returns how many other processes of the job are gone."""
+    def dead(self, nodes: Nodes) -> int:
+        """Returns how many of these processes of the job are gone."""
 
     def close(self) -> None: ...
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock._src.kv.keys import Key
+    from penstock._src.kv.nodes import Nodes
     from penstock._src.kv.optimizer import Optimizer
     from penstock._src.kv.programs import ProgramOptimizer
     from penstock._src.kv.tables import TableFacts
@@ -98,7 +99,7 @@ class LocalStore:
     def rounds(self, key: Key) -> int:
         return self._pushes[key]
 
-    def dead(self) -> int:
+    def dead(self, nodes: Nodes) -> int:
         return 0
 
     def close(self) -> None:

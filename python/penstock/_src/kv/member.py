@@ -15,6 +15,7 @@ from penstock._src.kv.lines import LineError, Lines
 
 if TYPE_CHECKING:
     from penstock._src.kv.lines import Message
+    from penstock._src.kv.nodes import Nodes
 
 _RETRY_S = 0.1
 _START_S = 900.0
@@ -74,9 +75,10 @@ class Member:
         threading.Thread(target=self._stay, daemon=True).start()
         return Dealt(number, [str(one) for one in servers], job)
 
-    def dead(self) -> int:
-        """Returns how many processes are gone; 0 if the scheduler is gone itself."""
-        return int(self._ask("dead").get("dead", 0))
+    def dead(self, nodes: Nodes) -> int:
+        """Returns how many of these processes are gone; 0 if the scheduler is gone itself."""
+        gone = self._ask("dead").get("dead")
+        return sum(nodes.counts(role, number) for role, number in gone) if isinstance(gone, list) else 0
 
     def complete(self) -> None:
         """Reports that this process ends in order."""

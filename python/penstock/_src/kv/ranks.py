@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from penstock._src.kv.keys import Key
     from penstock._src.kv.local import LocalStore, RowsNow
+    from penstock._src.kv.nodes import Nodes
     from penstock._src.kv.optimizer import Optimizer
     from penstock._src.kv.programs import ProgramOptimizer
     from penstock._src.kv.tables import TableFacts, TableRows
@@ -111,7 +112,7 @@ class RanksStore:
     def rounds(self, key: Key) -> int:
         return self._local.rounds(key)
 
-    def dead(self) -> int:
+    def dead(self, nodes: Nodes) -> int:
         return 0
 
     def close(self) -> None:

@@ -134,8 +134,8 @@ class Scheduler:
         if not member.role:
             self._join(member, message)
         elif ask == "dead":
-            dead = sum(one.lines.closed and not one.completed for one in self._joined)
-            member.lines.send({"dead": dead})
+            dead = [one for one in self._joined if one.lines.closed and not one.completed]
+            member.lines.send({"dead": [[one.role, one.number] for one in dead]})
         elif ask == "complete":
             member.completed = True
             member.lines.send({"ok": True})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from penstock._src.base.errors import program_error
 from penstock._src.kv.sums import summed
 from penstock._src.kv.tables import ServedTable
 from penstock._src.kv.values import RowSparse
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from penstock import _penstock
     from penstock._src.kv.keys import Key
     from penstock._src.kv.member import Member
+    from penstock._src.kv.nodes import Nodes
     from penstock._src.kv.optimizer import Optimizer
     from penstock._src.kv.programs import ProgramOptimizer
     from penstock._src.kv.tables import TableFacts
@@ -114,8 +116,17 @@ class ServedStore:
     def rounds(self, key: Key) -> int:
         return self._client.rounds(self._handles[key])
 
-    def dead(self) -> int:
-        return self._member.dead() if self._member is not None else 0
+    def dead(self, nodes: Nodes) -> int:
+        if self._member is not None:
+            return self._member.dead(nodes)
+        if nodes.number is not None:
+            raise program_error(
+                "E-kv-node",
+                "kv.num_dead_node: without a scheduler the processes of a role are counted together",
+                "give a sum of 2 (pservers) and 4 (workers)",
+            )
+        workers = self._client.gone_workers() if nodes.workers else 0
+        return workers + (self._client.lost_servers() if nodes.servers else 0)
 
     def close(self) -> None:
         if self._ended:

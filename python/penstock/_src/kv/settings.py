@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from penstock._src.base.errors import not_built, program_error, state_error
 from penstock._src.kv.keys import to_key
+from penstock._src.kv.nodes import nodes_of
 from penstock._src.kv.programs import optimizer_of
 
 if TYPE_CHECKING:
@@ -275,18 +276,23 @@ class StoreSettings:
     _barrier = barrier  # its name in MXNet
 
     def num_dead_node(self, node_id: int = 7, timeout: int = 60) -> int:
-        """Returns how many other processes of the job are gone without having completed, as its scheduler knows.
+        """Returns how many other processes of the job are gone without having completed.
 
-        A job of our launcher has no scheduler: the launcher ends it, or starts the process again.
+        The scheduler knows them. In a job without one, the first pserver knows which workers are gone and awaited, and
+        the worker itself which pservers are out of reach; most deaths end such a job, or restart it.
 
         Args:
-            node_id (int): accepted for MXNet's scripts; servers and workers are counted.
+            node_id (int): which processes, by ps-lite's numbers: a sum of 1 (the scheduler, which is not counted), 2
+                (the pservers) and 4 (the workers); with a scheduler also 8 + 2 n, pserver n, and 9 + 2 n, worker n.
             timeout (int): accepted for MXNet's scripts; a process is gone when its connection has ended.
 
         Returns:
-            int: their number; 0 in a store of one process and in a job without a scheduler.
+            int: their number; 0 in a store of one process.
+
+        Raises:
+            penstock.ProgramError: E-kv-node: there is no such process.
         """
-        return self._backend.dead()
+        return self._backend.dead(nodes_of(node_id))
 
     def rounds(self, key: int | str) -> int:
         """Returns how many pushes of this worker a key has received, which tells a restarted worker where to go on.

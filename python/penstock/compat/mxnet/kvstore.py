@@ -202,7 +202,7 @@ class KVStore:
         """Returns how many other processes of the job are gone.
 
         Args:
-            node_id (int): accepted.
+            node_id (int): as of penstock.kv.KVStore.num_dead_node.
             timeout (int): accepted.
 
         Returns:

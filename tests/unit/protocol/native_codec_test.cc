@@ -80,12 +80,20 @@ TEST(NativeCodec, EventsEncodeAsSpecified) {
   Expect(Event(SetOptimizer{.number = 3, .keeps_state = 1, .text = "sgd {}"}),
          Wire({.kind = MessageKind::kSetOptimizer, .step = 3, .part = 1}, "sgd {}"));
   Expect(Event(Barrier{.number = 3}), Wire({.kind = MessageKind::kBarrier, .step = 3}));
+}
+
+TEST(NativeCodec, CutsOfKeysHaveTheirFields) {
   const std::vector<KeyPushes> pushes = {{4, 10}, {6, 5}};
   Expect(Event(CutKeys{.step = 10, .pushes = pushes}),
          Wire({.kind = MessageKind::kCutKeys, .step = 10}, WriteKeyPushes(pushes)));
   EXPECT_EQ(ReadKeyPushes(WriteKeyPushes(pushes)).value(), pushes);
   EXPECT_EQ(ReadKeyPushes(WriteKeyPushes(pushes) + "x").status().id(), "E-rpc-body");
   Expect(Event(CountGone{.request = 4}), Wire({.kind = MessageKind::kCountGone, .part = 4}));
+  Expect(Reply(KeysCut{.step = 10}), Wire({.kind = MessageKind::kKeysCut, .step = 10}));
+  Expect(Reply(GoneCounted{.request = 4, .workers = 1}),
+         Wire({.kind = MessageKind::kGoneCounted, .step = 1, .part = 4}));
+  const WelcomeBody of_keys{.part_bytes = 8, .window = 2, .chunk_rows = {}, .cut_every = 5};
+  EXPECT_EQ(ReadWelcome(WriteWelcome(of_keys)).value().cut_every, 5U);
 }
 
 TEST(NativeCodec, APushOfAKeyCarriesTheMostPushesOfAnyKey) {
@@ -110,8 +118,6 @@ TEST(NativeCodec, RepliesEncodeAsSpecified) {
   EXPECT_TRUE(read.shards.empty());
   const WelcomeBody sharded{.part_bytes = 8, .window = 2, .chunk_rows = {3, 4}, .shards = {1, 7}};
   EXPECT_EQ(ReadWelcome(WriteWelcome(sharded)).value().shards, (std::vector<std::uint32_t>{1, 7}));
-  const WelcomeBody of_keys{.part_bytes = 8, .window = 2, .chunk_rows = {}, .cut_every = 5};
-  EXPECT_EQ(ReadWelcome(WriteWelcome(of_keys)).value().cut_every, 5U);
   Expect(Reply(Pushed{.at = {1, 2}, .step = 3, .part = 4, .welcome_below = 5}),
          Wire({.kind = MessageKind::kPushed, .step = 3, .credit = 5, .variable = 1, .chunk = 2, .part = 4}));
   Expect(Reply(StepEnded{.step = 3}), Wire({.kind = MessageKind::kStepEnded, .step = 3}));
@@ -165,9 +171,6 @@ TEST(NativeCodec, RepliesEncodeAsSpecified) {
   Expect(Reply(OptimizerSet{.number = 3, .status = why}),
          Wire({.kind = MessageKind::kOptimizerSet, .step = 3}, WriteStatus(why)));
   Expect(Reply(BarrierPassed{.number = 3}), Wire({.kind = MessageKind::kBarrierPassed, .step = 3}));
-  Expect(Reply(KeysCut{.step = 10}), Wire({.kind = MessageKind::kKeysCut, .step = 10}));
-  Expect(Reply(GoneCounted{.request = 4, .workers = 1}),
-         Wire({.kind = MessageKind::kGoneCounted, .step = 1, .part = 4}));
 }
 
 TEST(NativeCodec, ReadsTheHeadOfAVersionBeforeItsBody) {

@@ -53,8 +53,8 @@ Json ToJson(const ValueEntry& value) {
 }
 
 Json ToJson(const KeyEntry& key) {
-  return {{"name", key.name},     {"type", key.type},     {"begin", key.begin},
-          {"rows", key.rows},     {"whole", key.whole},   {"moved", key.moved},
+  return {{"name", key.name},     {"type", key.type},           {"begin", key.begin},
+          {"rows", key.rows},     {"whole", key.whole},         {"moved", key.moved},
           {"rounds", key.rounds}, {"optimizer", key.optimizer}, {"since", key.since}};
 }
 

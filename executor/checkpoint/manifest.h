@@ -80,8 +80,8 @@ struct ValueEntry {
 // chunk; its states are the kState `of` it.
 struct KeyEntry {
   std::string name;
-  std::string type;    // of the piece
-  Dim begin = 0;       // of the piece in the key
+  std::string type;                                 // of the piece
+  Dim begin = 0;                                    // of the piece in the key
   bool rows = false, whole = false, moved = false;  // as in protocol::KeyBody
   std::uint64_t rounds = 0;                         // updates
   std::int64_t optimizer = -1;                      // in Manifest::optimizers; -1: none

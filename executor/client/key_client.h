@@ -102,11 +102,12 @@ class KeyClient {
   Status SetOptimizer(const std::string& text, bool keeps_state);
   // Dense f32 pushes from now on are sent as -threshold, 0 or +threshold; the rest is kept and added to the
   // next push (spec: MXNet's 2bit). kInvalidArgument E-kv-threshold.
+  // kUnimplemented E-kv-checkpoint: servers make checkpoints.
   Status SetCompression(float threshold);
   // All workers have come here, and all keys that this worker has declared have their values.
   Status Barrier();
-  // Whether a push of these keys is behind the cut of a checkpoint that servers do not have yet; PassCut waits
-  // until they have it. Push does so itself.
+  // Whether a push of these keys is behind the cut of a checkpoint that servers do not have yet; PassCut
+  // waits until they have it. Push does so itself.
   bool IsAtCut(std::span<const int> keys) const;
   Status PassCut(std::span<const int> keys);
   // How many other workers are gone without having completed, as a server knows; and how many servers are
@@ -133,11 +134,11 @@ class KeyClient {
     Tensor value;        // of rank 0, until it is sent
     bool ready = false;  // all servers have answered
     Status status;
-    std::uint64_t pushes = 0;  // the step of the next push
-    std::uint64_t since = 0;   // pushes since the optimizer was set
+    std::uint64_t pushes = 0;   // the step of the next push
+    std::uint64_t since = 0;    // pushes since the optimizer was set
     std::uint64_t resumed = 0;  // the same, of the checkpoint with which it began
-    Tensor residual;           // of compression
-    std::deque<Ticket> pulls;  // in flight, in their order
+    Tensor residual;            // of compression
+    std::deque<Ticket> pulls;   // in flight, in their order
   };
 
   Result<Key*> Ready(int key);
@@ -196,11 +197,11 @@ class KeyClient {
   Compression compression_;
   std::uint64_t largest_ = 0;
   std::uint64_t optimizers_ = 0, barriers_ = 0;
-  std::uint64_t resets_ = 0;    // calls of SetOptimizer that begin states anew
+  std::uint64_t resets_ = 0;                  // calls of SetOptimizer that begin states anew
   std::atomic<std::uint64_t> cut_every_ = 0;  // as Link's
-  std::uint64_t most_ = 0;      // pushes of any key
-  std::uint64_t cut_ = 0;       // the last cut that was announced to servers
-  std::uint64_t cut_taken_ = 0;  // the last that all of them have
+  std::uint64_t most_ = 0;                    // pushes of any key
+  std::uint64_t cut_ = 0;                     // the last cut that was announced to servers
+  std::uint64_t cut_taken_ = 0;               // the last that all of them have
 };
 
 }  // namespace penstock::client

@@ -42,13 +42,12 @@ bool KeyClient::IsAtCut(std::span<const int> keys) const {
   const std::lock_guard lock(mutex_);
   if (cut_ > cut_taken_) return true;  // another thread is at it
   return std::ranges::any_of(keys, [&](int key) {
-    return key >= 0 && static_cast<std::size_t>(key) < keys_.size() && IsDue(keys_[static_cast<std::size_t>(key)]);
+    return key >= 0 && static_cast<std::size_t>(key) < keys_.size() &&
+           IsDue(keys_[static_cast<std::size_t>(key)]);
   });
 }
 
-Status KeyClient::PassCut(std::span<const int> keys) {
-  return IsAtCut(keys) ? CutHere(false) : OkStatus();
-}
+Status KeyClient::PassCut(std::span<const int> keys) { return IsAtCut(keys) ? CutHere(false) : OkStatus(); }
 
 // Keys that servers have not declared yet come later in the program, and are in no cut before.
 Status KeyClient::CutHere(bool last) {
@@ -70,9 +69,8 @@ Status KeyClient::CutHere(bool last) {
       if (is_new) link->CutKeys(cut, pushes);
     }
   }
-  PENSTOCK_RETURN_IF_ERROR(wait_([&] {
-    return std::ranges::all_of(links_, [&](const Link* link) { return link->CutIsTaken(cut); });
-  }));
+  PENSTOCK_RETURN_IF_ERROR(wait_(
+      [&] { return std::ranges::all_of(links_, [&](const Link* link) { return link->CutIsTaken(cut); }); }));
   const std::lock_guard lock(mutex_);
   cut_taken_ = std::max(cut_taken_, cut);
   return OkStatus();
@@ -94,7 +92,8 @@ Result<std::uint64_t> KeyClient::GoneWorkers() {
 }
 
 std::uint64_t KeyClient::LostServers() const {
-  return static_cast<std::uint64_t>(std::ranges::count_if(links_, [](const Link* link) { return link->is_lost(); }));
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(links_, [](const Link* link) { return link->is_lost(); }));
 }
 
 }  // namespace penstock::client

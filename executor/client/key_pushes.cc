@@ -62,7 +62,8 @@ Status KeyClient::SetCompression(float threshold) {
   }
   PENSTOCK_RETURN_IF_ERROR(wait_([&] { return links_.front()->was_welcome(); }));
   if (links_.front()->cut_every() > 0) {
-    return Unimplemented("E-kv-checkpoint", "gradient compression does not go with checkpoints of keys: what a ",
+    return Unimplemented("E-kv-checkpoint",
+                         "gradient compression does not go with checkpoints of keys: what a ",
                          "worker has not sent yet is in none of them")
         .With("leave set_gradient_compression or --checkpoint_steps out");
   }

@@ -522,12 +522,12 @@ class Link final : public ConnectionHandler {
   PullTargets targets_;             // of those
   std::deque<ArrivingRows> rows_;   // by request, from `first_request_` on; the first is incomplete
   std::uint32_t first_request_ = 0;
-  std::map<std::uint64_t, Status> optimizers_;  // what the server has answered, by number
-  std::uint64_t barrier_ = 0;                   // the last that is passed
-  std::uint64_t cut_taken_ = 0;                 // the last CutKeys that the server has
-  std::uint32_t counts_ = 0;                    // of CountGone
+  std::map<std::uint64_t, Status> optimizers_;   // what the server has answered, by number
+  std::uint64_t barrier_ = 0;                    // the last that is passed
+  std::uint64_t cut_taken_ = 0;                  // the last CutKeys that the server has
+  std::uint32_t counts_ = 0;                     // of CountGone
   std::map<std::uint32_t, std::uint64_t> gone_;  // answers to them, by number
-  std::uint32_t saves_ = 0;                     // requested so far
+  std::uint32_t saves_ = 0;                      // requested so far
   Status saved_;
   std::string answer_;
   bool changed_ = false;  // the current reply changed an answer that may be waited for

@@ -152,9 +152,9 @@ struct Sums {
   std::uint64_t step = 0;
   Payload bytes;
 };
-using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure,
-                           PullChanged, ServerHello, Sums, RequestCut, DeclareKey, SetOptimizer, Barrier,
-                           CutKeys, CountGone>;
+using Event =
+    std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure, PullChanged,
+                 ServerHello, Sums, RequestCut, DeclareKey, SetOptimizer, Barrier, CutKeys, CountGone>;
 
 // --- Replies. Those that a server decides without its memory are also what its state machine returns
 // (pserver/machine/actions.h); there, a reply of a template names its chunk in the server's own numbers.
@@ -281,9 +281,9 @@ struct ServerWelcome {};
 struct SumsTaken {
   std::uint64_t step = 0;
 };
-using Reply = std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows,
-                           RowsGone, Credit, Saved, Answer, Left, Completed, Failure, ChangedRows,
-                           ServerWelcome, SumsTaken, Durable, KeyDeclared, OptimizerSet, BarrierPassed,
-                           KeysCut, GoneCounted>;
+using Reply =
+    std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows, RowsGone, Credit,
+                 Saved, Answer, Left, Completed, Failure, ChangedRows, ServerWelcome, SumsTaken, Durable,
+                 KeyDeclared, OptimizerSet, BarrierPassed, KeysCut, GoneCounted>;
 
 }  // namespace penstock::protocol

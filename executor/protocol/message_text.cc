@@ -13,14 +13,13 @@ namespace penstock::protocol {
 namespace {
 
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames = {
-    "Hello", "Push",       "EndStep",    "CountStep",    "Pull",        "PullRows",
-    "Save",  "Ask",        "Complete",   "Failure",      "PullChanged", "ServerHello",
-    "Sums",  "RequestCut", "DeclareKey", "SetOptimizer", "Barrier",     "CutKeys",
-    "CountGone"};
+    "Hello",      "Push",         "EndStep", "CountStep",   "Pull",        "PullRows", "Save",
+    "Ask",        "Complete",     "Failure", "PullChanged", "ServerHello", "Sums",     "RequestCut",
+    "DeclareKey", "SetOptimizer", "Barrier", "CutKeys",     "CountGone"};
 constexpr std::array<std::string_view, std::variant_size_v<Reply>> kReplyNames = {
-    "Welcome", "Pushed",      "StepEnded",    "StepCounted",  "Pulled",        "PulledNewest",
-    "Gone",    "Rows",        "RowsGone",     "Credit",       "Saved",         "Answer",
-    "Left",    "Completed",   "Failure",      "ChangedRows",  "ServerWelcome", "SumsTaken",
+    "Welcome", "Pushed",      "StepEnded",    "StepCounted",   "Pulled",        "PulledNewest",
+    "Gone",    "Rows",        "RowsGone",     "Credit",        "Saved",         "Answer",
+    "Left",    "Completed",   "Failure",      "ChangedRows",   "ServerWelcome", "SumsTaken",
     "Durable", "KeyDeclared", "OptimizerSet", "BarrierPassed", "KeysCut",       "GoneCounted"};
 
 int Verbosity() {

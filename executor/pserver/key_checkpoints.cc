@@ -27,9 +27,10 @@ bool HasRowsOf(const Tensor& state, const Tensor& value) {
 }
 
 Value ValueOfKey(const std::string& key, const std::string& name, ValueKind kind, std::optional<Dim> begin,
-              const Tensor& tensor) {
-  Value value{.entry = {.name = name, .kind = kind, .of = key, .row_begin = begin, .type = TextOfType(tensor)},
-              .value = {}};
+                 const Tensor& tensor) {
+  Value value{
+      .entry = {.name = name, .kind = kind, .of = key, .row_begin = begin, .type = TextOfType(tensor)},
+      .value = {}};
   value.value.As<Tensor>() = tensor;
   return value;
 }
@@ -45,7 +46,8 @@ Result<std::unique_ptr<KeyCheckpoints>> KeyCheckpoints::Make(Disk& disk, Checkpo
     return refuse("needs an interval for its checkpoints: workers have no common step to agree on")
         .With("give --checkpoint_steps K instead of auto");
   }
-  if (options.restarts > 0) return refuse("is not started again by itself: the whole job is").With("--max_restart N does");
+  if (options.restarts > 0)
+    return refuse("is not started again by itself: the whole job is").With("--max_restart N does");
   const auto own = std::ranges::find(options.servers, server.address);
   if (own == options.servers.end()) {
     return InvalidArgument("E-checkpoint-servers", "pserver ", server.address,
@@ -181,7 +183,7 @@ KeyCheckpoints::Part KeyCheckpoints::TakeCopies(const std::map<int, Place>& para
     for (const auto& [name, state] : copy->states) {
       const bool is_cut = HasRowsOf(state, copy->value);
       part.values.push_back(ValueOfKey(body.name, NameOfState(name, is_cut, begin), ValueKind::kState,
-                                    is_cut ? std::optional(begin) : std::nullopt, state));
+                                       is_cut ? std::optional(begin) : std::nullopt, state));
     }
   }
   return part;

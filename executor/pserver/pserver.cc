@@ -328,8 +328,7 @@ void Pserver::LookForStop() {
   if ((checkpoints_ == nullptr && key_saves_ == nullptr) || stopping_ == Stopping::kKnows) return;
   if (Ended().has_value()) return;
   checkpoint::StopRequest& stop = key_saves_ != nullptr ? key_saves_->stop() : checkpoints_->stop();
-  const std::uint64_t first =
-      key_saves_ != nullptr ? key_saves_->first_step() : checkpoints_->first_step();
+  const std::uint64_t first = key_saves_ != nullptr ? key_saves_->first_step() : checkpoints_->first_step();
   if (stopping_ == Stopping::kNo) {
     if (!stop.Asked()) return;
     std::uint64_t begun = 0;

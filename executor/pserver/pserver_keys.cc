@@ -56,8 +56,9 @@ Result<std::unique_ptr<Pserver>> Pserver::MakeForKeys(const KeyServerFacts& fact
 Status Pserver::BeginKeyCheckpoints() {
   if (!options_.checkpoints.used()) return OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(
-      key_saves_, KeyCheckpoints::Make(*options_.disk, options_.checkpoints,
-                                       {.address = facts_.address, .workers = facts_.trainers, .ops = key_ops_}));
+      key_saves_,
+      KeyCheckpoints::Make(*options_.disk, options_.checkpoints,
+                           {.address = facts_.address, .workers = facts_.trainers, .ops = key_ops_}));
   if (options_.checkpoints.restarts_max > 0 && options_.on_fixed)
     options_.on_fixed("pservers of keys continue together, from a checkpoint of the job");
   if (const std::uint64_t step = key_saves_->first_step(); step > 0) {
@@ -74,8 +75,9 @@ Result<std::optional<KeyCheckpoints::Kept>> Pserver::KeptOf(const protocol::KeyB
     return Unimplemented("E-kv-checkpoint", key.table.empty() ? "key " : "table ", Quote(key.name),
                          key.table.empty() ? " is of an asynchronous store" : " has rows of any id",
                          ", of which pservers of keys make no checkpoints")
-        .With(key.table.empty() ? "use dist_sync, or leave --checkpoint_steps out"
-                                : "leave --checkpoint_steps out, or use a program with a distributed lookup table");
+        .With(key.table.empty()
+                  ? "use dist_sync, or leave --checkpoint_steps out"
+                  : "leave --checkpoint_steps out, or use a program with a distributed lookup table");
   }
   if (!key.moved && key_saves_->HasMoved(key.name)) {
     return InvalidArgument("E-kv-optimizer-split", "key ", Quote(key.name),
@@ -87,8 +89,9 @@ Result<std::optional<KeyCheckpoints::Kept>> Pserver::KeptOf(const protocol::KeyB
 // The chunks of a new key continue from the checkpoint. `since`: for the workers that declare it.
 Status Pserver::ContinueKey(int param, KeyCheckpoints::Kept kept) {
   if (kept.chunks.size() != store_->chunk_count(param)) {
-    return FailedPrecondition("E-checkpoint-differs", "the checkpoint has key ", Quote(kept.entry.name), " in ",
-                              kept.chunks.size(), " chunks, and it has ", store_->chunk_count(param), " here");
+    return FailedPrecondition("E-checkpoint-differs", "the checkpoint has key ", Quote(kept.entry.name),
+                              " in ", kept.chunks.size(), " chunks, and it has ", store_->chunk_count(param),
+                              " here");
   }
   resumed_[param] = {.since = kept.entry.since, .optimizer = kept.chunks.front().optimizer};
   for (std::size_t k = 0; k < kept.chunks.size(); ++k) {
@@ -182,7 +185,8 @@ void Pserver::On(const From& from, const protocol::DeclareKey& declare, Actions&
     reply.welcome_below = machine_->least_credit(*param, from.trainer);
     reply.body.chunk_rows = static_cast<std::uint64_t>(store_->chunk_rows(*param));
     reply.body.pushes = machine_->whole_below(*param, from.trainer);
-    if (const auto kept = resumed_.find(*param); kept != resumed_.end()) reply.body.since = kept->second.since;
+    if (const auto kept = resumed_.find(*param); kept != resumed_.end())
+      reply.body.since = kept->second.since;
     if (store_->IsTable(*param)) reply.body.shards = static_cast<std::uint32_t>(store_->chunk_count(*param));
   } else {
     reply.body.status = Status(param.status()).In(StrCat("pserver ", facts_.address));
@@ -284,9 +288,9 @@ void Pserver::On(const From& from, const protocol::CutKeys& cut, Actions& action
 void Pserver::On(const From& from, const protocol::CountGone& count, Actions&) {
   if (!ServesKeys()) return RefuseKeys(from);
   const auto is_gone = [](const Trainer& worker) { return worker.dead.has_value(); };
-  SendTo(from.trainer,
-         protocol::GoneCounted{.request = count.request,
-                               .workers = static_cast<std::uint64_t>(std::ranges::count_if(trainers_, is_gone))});
+  SendTo(from.trainer, protocol::GoneCounted{
+                           .request = count.request,
+                           .workers = static_cast<std::uint64_t>(std::ranges::count_if(trainers_, is_gone))});
 }
 
 void Pserver::StartKeyCut(const CutAction& cut) {

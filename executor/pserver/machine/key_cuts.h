@@ -82,7 +82,8 @@ class KeyCuts {
     std::optional<std::uint64_t> least;
     for (const auto& names : said_) {
       const auto found = names.upper_bound(name);
-      if (found != names.end() && found->first <= limit) least = std::min(least.value_or(kNone), found->first);
+      if (found != names.end() && found->first <= limit)
+        least = std::min(least.value_or(kNone), found->first);
     }
     return least;
   }

@@ -78,8 +78,8 @@ class Keys {
 
   std::map<Name, Key> keys_;
   std::map<int, protocol::KeyBody> bodies_;  // by param
-  std::set<int> left_;     // params
-  std::vector<Place> at_;  // by worker
+  std::set<int> left_;                       // params
+  std::vector<Place> at_;                    // by worker
   std::uint64_t passed_ = 0;
   std::vector<Setting> settings_;
 };

@@ -238,8 +238,8 @@ class StateMachine {
   VectorCut vector_;
   KeyCuts key_cuts_;
   bool key_cut_is_whole_ = false;  // all chunks have its rounds, and it is not written yet
-  bool holds_updates_ = false;    // of asynchronous training: the job is about to stop
-  std::uint64_t idle_steps_ = 0;  // of a server without updates: the steps that need no checkpoint any more
+  bool holds_updates_ = false;     // of asynchronous training: the job is about to stop
+  std::uint64_t idle_steps_ = 0;   // of a server without updates: the steps that need no checkpoint any more
   std::optional<std::uint64_t> stop_at_;  // a version, until its checkpoint is begun
   std::size_t busy_ = 0;                  // merges, measures, blocks, saves and copies in progress
   int completed_ = 0;                     // trainers, not counting those that left

@@ -68,10 +68,10 @@ struct StateCopy {
 // The same of a chunk of a key.
 struct KeyCopy {
   Tensor value;
-  std::uint64_t rounds = 0;                                 // its updates so far
-  std::shared_ptr<const kvstore::KeyOptimizer> optimizer;   // null: pushes replace the value
-  std::uint64_t since = 0;                                  // updates by it
-  NamedTensors states = {};                                 // that it keeps
+  std::uint64_t rounds = 0;                                // its updates so far
+  std::shared_ptr<const kvstore::KeyOptimizer> optimizer;  // null: pushes replace the value
+  std::uint64_t since = 0;                                 // updates by it
+  NamedTensors states = {};                                // that it keeps
 };
 
 // The number of shards of each table sharded by id. It changes no byte of any result. Tables have one shard
@@ -119,7 +119,9 @@ class ChunkStore {
 
   // For a checkpoint, on the chunk's queue: the copy is of now, and is made by CopyCut, or before the chunk
   // changes. ContinueKey gives a chunk that nobody has used yet what such a copy has.
-  void BeginKeyCut(ChunkId at, std::shared_ptr<KeyCopy> copy) { At(at.param, at.chunk).key_cut = std::move(copy); }
+  void BeginKeyCut(ChunkId at, std::shared_ptr<KeyCopy> copy) {
+    At(at.param, at.chunk).key_cut = std::move(copy);
+  }
   Status ContinueKey(ChunkId at, const KeyCopy& from, BlockRunner& runner);
 
   // Frees the memory of a chunk of a key that is used no longer; on its queue.

@@ -11,8 +11,8 @@
 namespace penstock::checkpoint {
 namespace {
 
-constexpr std::string_view kStep = "step-", kPart = "part-", kOf = "-of-", kManifest = ".json",
-                           kValues = ".values";
+constexpr std::string_view kStep = "step-", kPart = "part-", kTrainer = "trainer-", kOf = "-of-",
+                           kManifest = ".json", kValues = ".values";
 constexpr std::uint64_t kManifestBytesMax = std::uint64_t{1} << 30;
 
 // Takes a decimal number from the front of the text.
@@ -53,10 +53,13 @@ std::optional<PartOf> ManifestOf(std::string_view name) {
   return PartOf{*server, *servers};
 }
 
-std::string NameOf(const PartOf& part) { return StrCat("part ", part.server, " of ", part.servers); }
+std::string NameOf(const Manifest& part) {
+  return StrCat(part.of_trainer ? "trainer " : "part ", part.server, " of ", part.servers);
+}
 
-Result<Manifest> ReadPartManifest(Disk& disk, const Found& found, const PartOf& part) {
-  const std::string path = ManifestFile(found.folder, part.server, part.servers);
+// `part`: which one, by its numbers and whether it is a trainer's.
+Result<Manifest> ReadPartManifest(Disk& disk, const Found& found, const Manifest& part) {
+  const std::string path = ManifestFile(found.folder, part);
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes, disk.SizeOf(path));
   if (bytes > kManifestBytesMax) return DataLoss("E-checkpoint-manifest", "too large");
   PENSTOCK_ASSIGN_OR_RETURN(const std::string text, disk.Read(path, 0, bytes));
@@ -64,18 +67,21 @@ Result<Manifest> ReadPartManifest(Disk& disk, const Found& found, const PartOf& 
 }
 
 // Why the part does not belong to the checkpoint; empty if it does.
-std::string WhyNot(Disk& disk, const Found& found, const PartOf& part, const Manifest& manifest) {
-  if (manifest.step != found.step || manifest.server != part.server || manifest.servers != part.servers)
+std::string WhyNot(Disk& disk, const Found& found, const Manifest& part, const Manifest& manifest) {
+  if (manifest.step != found.step || manifest.server != part.server || manifest.servers != part.servers ||
+      manifest.of_trainer.has_value() != part.of_trainer.has_value())
     return StrCat(NameOf(part), " has a manifest of another part");
   if (manifest.run != found.parts.front().run) return StrCat(NameOf(part), " is of another run of the job");
   const std::string lack = WhatFilesLack(disk, found.folder, manifest);
   return lack.empty() ? lack : StrCat(NameOf(part), " ", lack);
 }
 
-// Reads the parts of a checkpoint of so many servers.
-void ReadParts(Disk& disk, int servers, Found& found) {
-  for (int server = 0; server < servers && found.whole(); ++server) {
-    const PartOf part{server, servers};
+// Reads so many parts, of servers or of trainers.
+void ReadParts(Disk& disk, int count, bool of_trainers, Found& found) {
+  std::vector<Manifest>& parts = of_trainers ? found.trainers : found.parts;
+  Manifest part{.servers = count, .values = {}};
+  if (of_trainers) part.of_trainer.emplace();
+  for (part.server = 0; part.server < count && found.whole(); ++part.server) {
     Result<Manifest> manifest = ReadPartManifest(disk, found, part);
     if (!manifest.ok()) {
       found.lacks = manifest.status().id() == "E-checkpoint-manifest"
@@ -83,10 +89,10 @@ void ReadParts(Disk& disk, int servers, Found& found) {
                         : StrCat(NameOf(part), " is missing");
       break;
     }
-    found.parts.push_back(*std::move(manifest));
-    found.lacks = WhyNot(disk, found, part, found.parts.back());
+    parts.push_back(*std::move(manifest));
+    found.lacks = WhyNot(disk, found, part, parts.back());
   }
-  if (!found.whole()) found.parts.clear();
+  if (!found.whole()) parts.clear();
 }
 
 Status Damaged(const std::string& file, const std::string& name, std::string_view how) {
@@ -104,6 +110,17 @@ Result<std::string> ReadBytes(Disk& disk, const std::string& file, const std::st
   const std::uint32_t crc = Crc32c(0, bytes->data(), bytes->size());
   if (crc == record.crc32c) return bytes;
   return Damaged(file, name, StrCat("its CRC32C is ", crc, ", the manifest says ", record.crc32c));
+}
+
+Status VerifyPart(Disk& disk, const std::string& step_folder, const Manifest& part) {
+  for (const ValueEntry& entry : part.values) {
+    for (const Record& record : RecordsOf(part, entry)) {
+      const std::string file = StrCat(step_folder, "/", record.file);
+      const Result<std::string> bytes = ReadBytes(disk, file, entry.name, record);
+      if (!bytes.ok()) return bytes.status();
+    }
+  }
+  return OkStatus();
 }
 
 template <typename T>
@@ -133,12 +150,24 @@ std::string ManifestFile(const std::string& step_folder, int server, int servers
   return StrCat(step_folder, "/", PartName(server, servers), kManifest);
 }
 
+std::string PartName(const Manifest& part) {
+  return StrCat(part.of_trainer ? kTrainer : kPart, part.server, kOf, part.servers);
+}
+
+std::string ValuesFile(const std::string& step_folder, const Manifest& part) {
+  return StrCat(step_folder, "/", PartName(part), kValues);
+}
+
+std::string ManifestFile(const std::string& step_folder, const Manifest& part) {
+  return StrCat(step_folder, "/", PartName(part), kManifest);
+}
+
 std::string RowsFileName(int server, int servers, std::uint64_t step) {
   return StrCat(PartName(server, servers), ".rows-", step);
 }
 
 std::string WhatFilesLack(Disk& disk, const std::string& step_folder, const Manifest& part) {
-  const Result<std::uint64_t> bytes = disk.SizeOf(ValuesFile(step_folder, part.server, part.servers));
+  const Result<std::uint64_t> bytes = disk.SizeOf(ValuesFile(step_folder, part));
   if (!bytes.ok()) return "lacks its values";
   if (*bytes != part.bytes) return StrCat("has ", *bytes, " bytes of values instead of ", part.bytes);
   for (const RowsFile& file : part.files) {
@@ -151,11 +180,15 @@ std::string WhatFilesLack(Disk& disk, const std::string& step_folder, const Mani
 }
 
 Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder) {
+  return FindCheckpoints(disk, folder, 0);
+}
+
+Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder, std::uint64_t after) {
   std::vector<Found> all;
   if (!disk.Exists(folder)) return all;
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
   for (const std::string& name : names) {
-    if (const std::optional<std::uint64_t> step = StepOf(name))
+    if (const std::optional<std::uint64_t> step = StepOf(name); step && (*step > after || after == 0))
       all.push_back({.step = *step, .folder = StepFolder(folder, *step), .parts = {}, .lacks = {}});
   }
   std::ranges::sort(all, {}, &Found::step);
@@ -172,8 +205,10 @@ Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder
     for (const int servers : counts) {
       if (!found.parts.empty()) break;
       found.lacks.clear();
-      ReadParts(disk, servers, found);
+      ReadParts(disk, servers, false, found);
     }
+    if (found.whole() && found.parts.front().with_trainers)
+      ReadParts(disk, found.parts.front().trainers, true, found);
   }
   return all;
 }
@@ -205,7 +240,7 @@ Result<std::vector<std::int64_t>> ReadGone(Disk& disk, const std::string& step_f
 
 std::vector<Record> RecordsOf(const Manifest& part, const ValueEntry& entry) {
   if (!entry.records.empty()) return entry.records;
-  return {{.file = PartName(part.server, part.servers) + std::string(kValues),
+  return {{.file = PartName(part) + std::string(kValues),
            .offset = entry.offset,
            .bytes = entry.bytes,
            .crc32c = entry.crc32c}};
@@ -256,14 +291,8 @@ Result<std::vector<Value>> ReadPart(Disk& disk, const std::string& step_folder, 
 }
 
 Status VerifyCheckpoint(Disk& disk, const Found& found) {
-  for (const Manifest& part : found.parts) {
-    for (const ValueEntry& entry : part.values) {
-      for (const Record& record : RecordsOf(part, entry)) {
-        const std::string file = StrCat(found.folder, "/", record.file);
-        const Result<std::string> bytes = ReadBytes(disk, file, entry.name, record);
-        if (!bytes.ok()) return bytes.status();
-      }
-    }
+  for (const std::vector<Manifest>* parts : {&found.parts, &found.trainers}) {
+    for (const Manifest& part : *parts) PENSTOCK_RETURN_IF_ERROR(VerifyPart(disk, found.folder, part));
   }
   return OkStatus();
 }

@@ -3,6 +3,7 @@
 //   DIR/step-5/part-0-of-2.values   DIR/step-5/part-0-of-2.json     of the first of two servers
 //   DIR/step-5/part-1-of-2.values   DIR/step-5/part-1-of-2.json
 //   DIR/step-10/part-0-of-2.rows-5  DIR/step-10/part-0-of-2.rows-10      rows that are saved incrementally
+//   DIR/step-5/trainer-0-of-2.values   DIR/step-5/trainer-0-of-2.json    of a trainer of geo-SGD
 //
 // A part is there when its manifest is; a checkpoint is whole when all its parts are there and belong to one
 // run of the job. A server writes the manifest last, so a crash leaves a checkpoint that is not whole, beside
@@ -28,20 +29,27 @@ std::string StepFolder(const std::string& folder, std::uint64_t step);  // "DIR/
 std::string PartName(int server, int servers);                          // "part-0-of-2"
 std::string ValuesFile(const std::string& step_folder, int server, int servers);
 std::string ManifestFile(const std::string& step_folder, int server, int servers);
+// The same of any part, also of a trainer's: "trainer-0-of-2".
+std::string PartName(const Manifest& part);
+std::string ValuesFile(const std::string& step_folder, const Manifest& part);
+std::string ManifestFile(const std::string& step_folder, const Manifest& part);
 // "part-0-of-2.rows-5": rows of tables that were written at step 5 (Manifest::files).
 std::string RowsFileName(int server, int servers, std::uint64_t step);
 
 struct Found {
   std::uint64_t step = 0;
   std::string folder;
-  std::vector<Manifest> parts;  // by server, if it is whole
-  std::string lacks;            // why it is not whole; empty: it is
+  std::vector<Manifest> parts;          // by server, if all of these are there
+  std::vector<Manifest> trainers = {};  // of geo-SGD, by trainer, if it is whole
+  std::string lacks;                    // why it is not whole; empty: it is
   bool whole() const { return lacks.empty(); }
 };
 
 // The checkpoints in the folder by step, whole or not, judged by manifests and sizes. Empty if there is no
 // such folder. E-file-read.
 Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder);
+// Those after this step.
+Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder, std::uint64_t after);
 
 // The newest whole checkpoint; nullopt if the folder has none at all. kDataLoss E-checkpoint-whole: there are
 // some, and none is whole.

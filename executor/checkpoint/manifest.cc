@@ -283,6 +283,11 @@ std::string WriteManifest(const Manifest& manifest) {
     json["keys"] = Json::array();
     for (const KeyEntry& key : *manifest.keys) json["keys"].push_back(ToJson(key));
   }
+  if (manifest.with_trainers) json["with_trainers"] = true;
+  if (manifest.of_trainer) {
+    json["exchanges"] = manifest.of_trainer->exchanges;
+    json["local_steps"] = manifest.of_trainer->steps;
+  }
   json["bytes"] = manifest.bytes;
   for (const RowsFile& file : manifest.files)
     json["files"].push_back(Json{{"name", file.name}, {"bytes", file.bytes}});
@@ -313,6 +318,12 @@ Result<Manifest> ReadManifest(std::string_view text) {
   if (keys.Find("last_ms") != nullptr) keys.Read("last_ms", manifest.last_ms);
   ReadByTrainer(keys, manifest);
   ReadKeys(keys, manifest);
+  if (keys.Find("with_trainers") != nullptr) keys.Read("with_trainers", manifest.with_trainers);
+  if (keys.Find("exchanges") != nullptr) {
+    Manifest::Own& own = manifest.of_trainer.emplace();
+    keys.Read("exchanges", own.exchanges);
+    keys.Read("local_steps", own.steps);
+  }
   keys.Read("bytes", manifest.bytes);
   keys.Read(kChecksum, checksum);
   const Json* files = keys.Find("files");

@@ -32,6 +32,11 @@
 //   "step": 10, "optimizers": ["sgd {momentum=0.9, ...}"],
 //   "keys": [{"name": "w", "type": "f32[91]", "begin": 0, "rows": false, "whole": true, "moved": false,
 //             "rounds": 10, "optimizer": 0, "since": 10}]
+//
+// In geo-SGD such a step is an exchange. The parts of servers have "with_trainers": true, because each
+// trainer writes a part of its own, too ("server" and "servers" are then its number and how many there are):
+//
+//   "step": 10, "server": 1, "servers": 2, "trainers": 2, "exchanges": 11, "local_steps": 1100
 #pragma once
 
 #include <cstdint>
@@ -107,6 +112,13 @@ struct Manifest {
   // Empty: `step`; 0; 0; none.
   std::vector<std::uint64_t> steps_in = {}, began_at = {}, ahead = {};
   std::vector<std::vector<std::uint64_t>> counted = {};
+  // Of geo-SGD: the checkpoint has a part of each trainer, too. This is such a part: the trainer's exchanges
+  // and its own steps that are in the values.
+  struct Own {
+    std::uint64_t exchanges = 0, steps = 0;
+  };
+  bool with_trainers = false;
+  std::optional<Own> of_trainer = {};
   std::vector<RowsFile> files = {};  // beside that file, by step
   // Of a server of keys, which may have none; nullopt: it has a program.
   std::optional<std::vector<KeyEntry>> keys = {};

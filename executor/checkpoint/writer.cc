@@ -44,7 +44,7 @@ bool Writer::TakesChanges() const {
 
 // Whether this run has a whole part of this step and server.
 bool Writer::HasPart(const std::string& folder, const Manifest& head) const {
-  const Result<std::string> text = disk_.ReadWhole(ManifestFile(folder, head.server, head.servers));
+  const Result<std::string> text = disk_.ReadWhole(ManifestFile(folder, head));
   if (!text.ok()) return false;
   const Result<Manifest> part = ReadManifest(*text);
   return part.ok() && part->run == head.run && part->step == head.step && part->server == head.server &&
@@ -58,15 +58,14 @@ Status Writer::Begin(const Manifest& head) {
     kept_ = head.step;
     return OkStatus();
   }
-  const std::string manifest = ManifestFile(folder, head.server, head.servers);
+  const std::string manifest = ManifestFile(folder, head);
   PENSTOCK_RETURN_IF_ERROR(disk_.MakeFolder(folder));
   if (disk_.Exists(manifest)) {  // of a run that has ended
     PENSTOCK_RETURN_IF_ERROR(disk_.Remove(manifest));
     PENSTOCK_RETURN_IF_ERROR(disk_.SyncFolder(folder));
   }
   PENSTOCK_RETURN_IF_ERROR(RemoveRows(folder, head));
-  PENSTOCK_ASSIGN_OR_RETURN(PartFile file,
-                            PartFile::Create(disk_, ValuesFile(folder, head.server, head.servers)));
+  PENSTOCK_ASSIGN_OR_RETURN(PartFile file, PartFile::Create(disk_, ValuesFile(folder, head)));
   part_ = std::make_unique<Part>(Part{.step = head.step,
                                       .folder = std::move(folder),
                                       .rows_name = RowsFileName(head.server, head.servers, head.step),
@@ -96,7 +95,7 @@ Status Writer::Write(Manifest head, const std::vector<Value>& values) {
   const std::unique_ptr<Part> part = std::move(part_);
   PENSTOCK_RETURN_IF_ERROR(FinishFiles(*part, head));
   PENSTOCK_RETURN_IF_ERROR(disk_.SyncFolder(part->folder));
-  const std::string manifest = ManifestFile(part->folder, head.server, head.servers);
+  const std::string manifest = ManifestFile(part->folder, head);
   PENSTOCK_RETURN_IF_ERROR(ReplaceFile(disk_, manifest, WriteManifest(head)));
   last_ = Last{.folder = part->folder, .files = std::move(head.files), .records = {}};
   for (ValueEntry& entry : head.values) last_->records[entry.name] = std::move(entry.records);
@@ -192,7 +191,7 @@ Status Writer::ProbeLinks(const std::string& file) {
 Status Writer::RemoveRows(const std::string& folder, const Manifest& head) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(folder));
   for (const std::string& name : names) {
-    if (name.starts_with(PartName(head.server, head.servers) + ".rows-"))
+    if (name.starts_with(PartName(head) + ".rows-"))
       PENSTOCK_RETURN_IF_ERROR(disk_.Remove(StrCat(folder, "/", name)));
   }
   return OkStatus();

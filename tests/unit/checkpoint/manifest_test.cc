@@ -37,6 +37,20 @@ Manifest Example() {
                       .crc32c = 0}}};
 }
 
+TEST(Manifest, SaysWhatATrainerHas) {
+  Manifest manifest = Example();
+  EXPECT_FALSE(ReadManifest(WriteManifest(manifest))->of_trainer.has_value());
+  manifest.with_trainers = true;
+  EXPECT_TRUE(ReadManifest(WriteManifest(manifest))->with_trainers);
+  manifest.with_trainers = false;
+  manifest.of_trainer = Manifest::Own{.exchanges = 7, .steps = 700};
+  const Result<Manifest> read = ReadManifest(WriteManifest(manifest));
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_FALSE(read->with_trainers);
+  EXPECT_EQ(read->of_trainer->exchanges, 7U);
+  EXPECT_EQ(read->of_trainer->steps, 700U);
+}
+
 TEST(Manifest, IsReadAsItWasWritten) {
   const std::string text = WriteManifest(Example());
   const Result<Manifest> read = ReadManifest(text);

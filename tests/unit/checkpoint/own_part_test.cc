@@ -49,6 +49,37 @@ TEST(OwnPart, OfAnotherRunOrNotWholeDoesNotCount) {
   EXPECT_EQ(NewestStep(disk, 0), 5U);
 }
 
+// Of geo-SGD.
+TEST(TrainersParts, AreThereInAWholeCheckpoint) {
+  FaultyDisk disk;
+  const auto write = [&](bool of_trainer, int number, const std::string& run) {
+    checkpoint::Writer writer(disk, {.folder = "ckpt"});
+    checkpoint::Manifest head{
+        .step = 5, .server = number, .servers = 2, .trainers = 2, .run = run, .values = {}};
+    head.with_trainers = !of_trainer;
+    if (of_trainer) head.of_trainer.emplace();
+    checkpoint::Value value{.entry = {.name = "w", .type = "f32[2]"}, .value = {}};
+    value.value.As<Tensor>() = Tensor(DType::kFp32, {2});
+    ASSERT_TRUE(writer.Write(head, {value}).ok());
+  };
+  const auto find = [&] { return checkpoint::FindCheckpoints(disk, "ckpt").value().back(); };
+  write(true, 0, "job.0");
+  EXPECT_EQ(find().lacks, "it has no part");
+  write(false, 0, "job.0");
+  EXPECT_EQ(find().lacks, "part 1 of 2 is missing");
+  write(false, 1, "job.0");
+  EXPECT_EQ(find().lacks, "trainer 1 of 2 is missing");
+  EXPECT_EQ(find().parts.size(), 2U);
+  write(true, 1, "job.1");
+  EXPECT_EQ(find().lacks, "trainer 1 of 2 is of another run of the job");
+  write(true, 1, "job.0");
+  EXPECT_TRUE(find().whole()) << find().lacks;
+  EXPECT_EQ(find().trainers.size(), 2U);
+  EXPECT_TRUE(checkpoint::FindCheckpoints(disk, "ckpt", 5).value().empty());
+  disk.Damage("ckpt/step-5/trainer-1-of-2.values", 12);
+  EXPECT_EQ(checkpoint::VerifyCheckpoint(disk, find()).id(), "E-checkpoint-damaged");
+}
+
 // A part that a crash has interrupted leaves the one before it.
 TEST(OwnPart, SurvivesACrashAtEachOperation) {
   for (int crash = 0;; ++crash) {

@@ -1,17 +1,17 @@
 """Asynchronous jobs of real processes of which pservers, or all processes, are killed: each gradient counts once."""
 
+import functools
 import os
 import pickle
 import re
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
+import recovery_jobs
 from penstock import _penstock
 
-WAIT_S = 180
 STEPS = 12
 
 # Each step of a trainer has a row of `w` and of `table` of its own, to which it adds -1 and -64: all numbers are exact.
@@ -20,9 +20,7 @@ STEPS = 12
 # communicator. SHARDED: the table is sharded by id. READS: when both trainers have ended their steps, they
 # save what the pservers have, twice: what a trainer gets has its own gradients, and the second time those of both.
 SCRIPT = """
-    import os, signal, sys, time
     import numpy as np
-    import penstock
     import penstock.fluid as fluid
 
     steps, mode = int(sys.argv[1]), os.environ.get('MODE')
@@ -53,20 +51,6 @@ SCRIPT = """
         os.rename(name + '.new', name)
         exe.run(main)
         sys.exit(0)
-    folder, every = os.environ['PENSTOCK_CHECKPOINT_DIR'], int(os.environ['PENSTOCK_CHECKPOINT_STEPS'])
-
-    def wait_for(there):
-        end = time.monotonic() + 60
-        while not there():
-            assert time.monotonic() < end, 'nothing came'
-            time.sleep(0.01)
-
-    def has_checkpoint():
-        try:
-            return penstock._penstock.newest_checkpoint(folder) is not None
-        except penstock.DataError:  # only a part of the first is written
-            return False
-
     kills, starts = {}, {}
     for kill in os.environ.get('KILLS', '').split(',') if index == 0 else []:
         if kill:
@@ -90,7 +74,7 @@ SCRIPT = """
             start = starts[server] = starts.get(server, -1) + 1
             wait_for(lambda: os.path.exists(f'pserver.{server}.0.{start}'))
             if step > every:
-                wait_for(lambda: os.path.exists(f'{folder}/step-{every}/part-{server}-of-2.json') or has_checkpoint())
+                wait_for(lambda: has_part(server, every) or has_checkpoint())
             os.kill(int(open(f'pserver.{server}.0.{start}').read()), signal.SIGKILL)
         row = 2 * step + index
         feed = {'x': np.eye(2 * steps, dtype='float32')[[row]], 'words': np.array([[row]], 'int64')}
@@ -110,23 +94,7 @@ SCRIPT = """
 """
 
 
-def launch(folder, *options, every=4, **environment):
-    """(exit code, what the launcher and all roles said)"""
-    (folder / "job.py").write_text(textwrap.dedent(SCRIPT))
-    for path in folder.glob("pserver.*"):
-        path.unlink()
-    command = [sys.executable, "-m", "penstock.distributed.launch", "--worker_num", "2", "--server_num", "2"]
-    checkpoints = ("--checkpoint_dir", "ckpt", "--checkpoint_steps", str(every))
-    result = subprocess.run(
-        [*command, *checkpoints, *map(str, options), "job.py", str(STEPS)],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        text=True,
-        capture_output=True,
-        timeout=WAIT_S,
-    )
-    logs = [path.read_text(errors="replace") for path in sorted((folder / "mylog").glob("*log.*"))]
-    return result.returncode, "\n".join([result.stdout, result.stderr, *logs])
+launch = functools.partial(recovery_jobs.launch, SCRIPT, STEPS)
 
 
 def expect_each_gradient_once(folder):

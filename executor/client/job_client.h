@@ -70,6 +70,7 @@ class JobClient : public RpcClient, public Movable {
                    const std::vector<std::string>& files) override;
   Status SetInitial(const std::vector<InitialPiece>& pieces) override;
   Result<std::uint64_t> FirstStep() override;
+  int trainer() const override { return parts()[0].client->trainer(); }
   std::uint64_t step() const override;
   std::uint64_t StepOf(const Program& program) const override;
   bool IsOfAnotherProgram(const Program& program, const std::string& variable) const override;

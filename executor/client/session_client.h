@@ -51,6 +51,7 @@ class SessionClient : public RpcClient, public Leaving {
   Status SetInitial(const std::vector<InitialPiece>& pieces) override;
   std::uint64_t step() const override { return session_.step(); }
   Result<std::uint64_t> FirstStep() override;
+  int trainer() const override { return session_.trainer(); }
   Status Complete() override;
   Status Leave() override;
   void Cancel() override { session_.Cancel(); }

@@ -76,6 +76,7 @@ class SharedClient::User : public RpcClient {
   TrainerCommunicator* communicator() override { return shared_.communicator_; }
   std::uint64_t step() const override { return client_.step(); }
   Result<std::uint64_t> FirstStep() override { return client_.FirstStep(); }
+  int trainer() const override { return client_.trainer(); }
   std::uint64_t StepOf(const Program& program) const override { return client_.StepOf(program); }
   bool IsOfAnotherProgram(const Program& program, const std::string& variable) const override {
     return client_.IsOfAnotherProgram(program, variable);

@@ -44,6 +44,7 @@ class SharedClient {
   // or abandoned the trainer.
   bool open() const;
   Result<std::uint64_t> FirstStep() { return client_->FirstStep(); }  // as RpcClient
+  int trainer() const { return client_->trainer(); }                  // as RpcClient
   // Tells the servers that this trainer ends without completing, and why. No effect after Complete.
   void Abandon(const Status& why);
   // Ends the connections and the communicator's threads; call when the process is about to end. Afterwards

@@ -14,17 +14,6 @@
 namespace penstock::communicator {
 namespace {
 
-// Copies a gradient, because the trainer overwrites its memory in the next step.
-Variable CopyOf(const Variable& value) {
-  Variable copy;
-  if (const auto* tensor = value.If<Tensor>()) copy.As<Tensor>() = tensor->Clone();
-  if (const auto* rows = value.If<SelectedRows>()) {
-    copy.As<SelectedRows>() = *rows;
-    copy.As<SelectedRows>().value = rows->value.Clone();
-  }
-  return copy;
-}
-
 class AsyncMode : public Mode {
  public:
   AsyncMode(RpcClient& rpc, AsyncSettings settings, std::vector<std::string> pservers, int trainer_id)

@@ -54,6 +54,17 @@ std::vector<std::string> ServersOf(const roles::TrainerFacts& role) {
   return {addresses.begin(), addresses.end()};
 }
 
+// The variables of a geo-SGD trainer that last from one step to the next, and are not exchanged.
+std::vector<std::string> OwnVariables(const Program& program, const GeoSettings& geo) {
+  std::vector<std::string> own;
+  for (const auto& var : program.main().vars()) {
+    if (var->persistable && var->kind == VarKind::kTensor &&
+        std::ranges::find(geo.variables, var->name, &GeoVariable::name) == geo.variables.end())
+      own.push_back(var->name);
+  }
+  return own;
+}
+
 }  // namespace
 
 Status CheckProgram(const Program& program, const Settings& settings) {
@@ -95,7 +106,8 @@ Status Communicator::Start(const Program& program, const Settings& settings) {
     mode_ = MakeAsyncMode(rpc_, settings.async, ServersOf(role), role.trainer_id.value_or(0));
   } else if (settings.mode == ModeName::kGeo) {
     PENSTOCK_ASSIGN_OR_RETURN(exchange_, ExchangeProgram(program, settings.geo));
-    mode_ = MakeGeoMode(rpc_, settings.geo, *exchange_);
+    mode_ = MakeGeoMode(rpc_, settings.geo, *exchange_,
+                        {.parts = settings.parts, .own = OwnVariables(program, settings.geo)});
   } else {
     mode_ = MakeStepMode(rpc_);
   }

@@ -21,6 +21,7 @@
 #include "executor/communicator/async_mode.h"
 #include "executor/communicator/exchange_program.h"
 #include "executor/communicator/mode.h"
+#include "executor/communicator/trainer_parts.h"
 #include "framework/ir/program.h"
 
 namespace penstock::communicator {
@@ -31,6 +32,7 @@ struct Settings {
   ModeName mode = ModeName::kSync;
   AsyncSettings async = {};
   GeoSettings geo = {};
+  PartOptions parts = {};  // of mode GEO
 };
 
 // Checks that the program's sends and barriers fit the mode. kInvalidArgument: E-communicator-program (no

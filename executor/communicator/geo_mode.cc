@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "executor/communicator/deltas.h"
+#include "framework/base/log.h"
 
 namespace penstock::communicator {
 namespace {
@@ -42,13 +48,18 @@ struct Exchange {
   std::vector<std::shared_ptr<SelectedRows>> changed;  // for each piece
 };
 
+constexpr auto kLookEvery = std::chrono::milliseconds(10);  // for a checkpoint's parts, in a folder
+
+std::string BaseName(const std::string& param) { return param + "@BASE"; }
+
 class GeoMode : public Mode {
  public:
-  GeoMode(RpcClient& rpc, const GeoSettings& settings, Program exchange)
+  GeoMode(RpcClient& rpc, const GeoSettings& settings, Program exchange, GeoCheckpoints checkpoints)
       : rpc_(rpc),
         share_(1.0 / settings.trainers),
         push_every_(settings.push_every),
-        program_(std::move(exchange)) {
+        program_(std::move(exchange)),
+        checkpoints_(std::move(checkpoints)) {
     for (const GeoVariable& variable : settings.variables) all_.emplace_back().rows = variable.rows;
   }
 
@@ -59,12 +70,13 @@ class GeoMode : public Mode {
     PENSTOCK_RETURN_IF_ERROR(Declare());
     scope_ = std::move(scope);
     Status status = FindParams();
+    if (status.ok()) status = BeginCheckpoints();
     if (!status.ok()) {
       scope_.reset();
       return status;
     }
     for (Exchange& one : all_) {
-      one.old = one.now->Clone();
+      if (!one.old.initialized()) one.old = one.now->Clone();
       if (one.rows) one.touched.Reset(one.now->shape()[0]);
     }
     return OkStatus();
@@ -87,9 +99,11 @@ class GeoMode : public Mode {
 
   Status EndLocalStep(const Scope& scope) override {
     if (&scope != scope_.get()) return OtherScope();
+    ++count_.steps;
     if (++steps_ < push_every_) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(SendDeltas());
-    return ReceiveValues();
+    PENSTOCK_RETURN_IF_ERROR(ReceiveValues());
+    return parts_ ? SaveIfDue() : OkStatus();
   }
 
   Status Flush() override {
@@ -183,7 +197,104 @@ class GeoMode : public Mode {
       }
       PENSTOCK_RETURN_IF_ERROR(PushRows(rpc_, one.delta, one.sent, {}));
     }
+    if (parts_ && parts_->Keeps(count_.exchanges)) {
+      TrainerParts::Deltas deltas;
+      for (const Exchange& one : all_) deltas.emplace_back(one.param.whole.name, one.sent);
+      parts_->Keep(count_.exchanges, deltas);
+    }
+    ++count_.exchanges;
     return rpc_.EndStep(pservers_);
+  }
+
+  // A trainer that is far ahead of another one waits here for the next checkpoint.
+  Status SaveIfDue() {
+    for (bool is_told = false;; is_told = true) {
+      PENSTOCK_RETURN_IF_ERROR(parts_->SaveIfDue(count_, [this] { return ValuesToSave(); }));
+      if (!parts_->is_full()) return OkStatus();
+      if (!is_told) {
+        Log(LogSeverity::kInfo,
+            StrCat("trainer ", rpc_.trainer(), " waits for checkpoint ", parts_->awaited(),
+                   " after exchange ", count_.exchanges,
+                   ": other trainers have made fewer exchanges, and it keeps all that it has ",
+                   "sent since then, ", checkpoints_.parts.most_bytes >> 20, " MB (PENSTOCK_RETENTION_MB)"));
+      }
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      Status job;  // it may end meanwhile
+      std::condition_variable().wait_for(lock, kLookEvery, [&] {
+        job = rpc_.CompletePulls(pservers_);
+        return !job.ok();
+      });
+      PENSTOCK_RETURN_IF_ERROR(job);
+    }
+  }
+
+  Status BeginCheckpoints() {
+    if (checkpoints_.parts.disk == nullptr) return OkStatus();
+    parts_.emplace(checkpoints_.parts, rpc_.trainer());
+    PENSTOCK_ASSIGN_OR_RETURN(count_.exchanges, rpc_.FirstStep());
+    return parts_->continues() ? Restore() : OkStatus();
+  }
+
+  // The values that it had after its exchange, and on the servers all of its deltas until then.
+  Status Restore() {
+    PENSTOCK_ASSIGN_OR_RETURN(const TrainerParts::Saved saved, parts_->Restore(count_.exchanges));
+    const auto put = [&](const std::string& name, Tensor& to) {
+      const auto found = saved.values.find(name);
+      if (found == saved.values.end() || found->second.dtype() != to.dtype() ||
+          found->second.shape() != to.shape()) {
+        return FailedPrecondition("E-checkpoint-differs", "the trainer's part of checkpoint ",
+                                  *checkpoints_.parts.resume, " has no ", name, " : ", DTypeName(to.dtype()),
+                                  to.shape())
+            .With("continue a job with the script that made its checkpoint");
+      }
+      std::memcpy(to.raw(), found->second.raw(), to.bytes());
+      return OkStatus();
+    };
+    for (Exchange& one : all_) {
+      one.old = Tensor(one.now->dtype(), one.now->shape());
+      PENSTOCK_RETURN_IF_ERROR(put(one.param.whole.name, *one.now));
+      PENSTOCK_RETURN_IF_ERROR(put(BaseName(one.param.whole.name), one.old));
+    }
+    for (const std::string& name : checkpoints_.own)
+      if (Tensor* const own = OwnTensor(name)) PENSTOCK_RETURN_IF_ERROR(put(name, *own));
+    for (const std::map<std::string, Variable>& deltas : saved.deltas)
+      PENSTOCK_RETURN_IF_ERROR(SendAgain(deltas));
+    count_.steps = saved.count.steps;
+    return rpc_.CompletePulls(pservers_);
+  }
+
+  Status SendAgain(const std::map<std::string, Variable>& deltas) {
+    TrainerParts::Deltas kept;
+    for (Exchange& one : all_) {
+      const auto delta = deltas.find(one.param.whole.name);
+      if (delta == deltas.end()) {
+        return DataLoss("E-checkpoint-whole", "the trainer's part of checkpoint ", *checkpoints_.parts.resume,
+                        " lacks the delta of ", one.param.whole.name, " in exchange ", count_.exchanges);
+      }
+      kept.emplace_back(*delta);
+      PENSTOCK_RETURN_IF_ERROR(PushRows(rpc_, one.delta, delta->second, {}));
+    }
+    if (parts_->Keeps(count_.exchanges)) parts_->Keep(count_.exchanges, kept);
+    ++count_.exchanges;
+    return rpc_.EndStep(pservers_);
+  }
+
+  Tensor* OwnTensor(const std::string& name) const {
+    Variable* const variable = scope_->Find(name);
+    Tensor* const tensor = variable == nullptr ? nullptr : variable->If<Tensor>();
+    return tensor != nullptr && tensor->initialized() ? tensor : nullptr;
+  }
+
+  TrainerParts::Values ValuesToSave() const {
+    TrainerParts::Values values;
+    for (const Exchange& one : all_) {
+      values.emplace_back(one.param.whole.name, *one.now);
+      values.emplace_back(BaseName(one.param.whole.name), one.old);
+    }
+    for (const std::string& name : checkpoints_.own)
+      if (const Tensor* const own = OwnTensor(name)) values.emplace_back(name, *own);
+    return values;
   }
 
   Status ReceiveValues() {
@@ -211,12 +322,16 @@ class GeoMode : public Mode {
   std::shared_ptr<Scope> scope_;  // null before Begin and after Stop
   std::uint64_t generation_ = 0;
   int steps_ = 0;  // since the last exchange
+  const GeoCheckpoints checkpoints_;
+  std::optional<TrainerParts> parts_;
+  TrainerParts::Count count_;
 };
 
 }  // namespace
 
-std::unique_ptr<Mode> MakeGeoMode(RpcClient& rpc, const GeoSettings& settings, Program exchange) {
-  return std::make_unique<GeoMode>(rpc, settings, std::move(exchange));
+std::unique_ptr<Mode> MakeGeoMode(RpcClient& rpc, const GeoSettings& settings, Program exchange,
+                                  GeoCheckpoints checkpoints) {
+  return std::make_unique<GeoMode>(rpc, settings, std::move(exchange), std::move(checkpoints));
 }
 
 }  // namespace penstock::communicator

@@ -38,6 +38,16 @@ Status PushRowsWithResidual(rpc::Steps& rpc, const Gradient& gradient, const Ten
 
 }  // namespace
 
+Variable CopyOf(const Variable& value) {
+  Variable copy;
+  if (const auto* tensor = value.If<Tensor>()) copy.As<Tensor>() = tensor->Clone();
+  if (const auto* rows = value.If<SelectedRows>()) {
+    copy.As<SelectedRows>() = *rows;
+    copy.As<SelectedRows>().value = rows->value.Clone();
+  }
+  return copy;
+}
+
 Status PushRows(rpc::Steps& rpc, const Gradient& gradient, const Variable& value, const Tensor& residual) {
   const auto* tensor = value.If<Tensor>();
   const auto* rows = value.If<SelectedRows>();

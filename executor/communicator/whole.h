@@ -29,6 +29,9 @@ struct Table {
   std::size_t index = 0;  // in the order of declaration
 };
 
+// A copy of a gradient with memory of its own: the trainer overwrites that of `value` in the next step.
+Variable CopyOf(const Variable& value);
+
 // Pushes rows of `value` to their servers without copying a tensor: its bytes must not change until the
 // client reports their arrival. Of a sparse gradient each server gets the rows that it holds, numbered from
 // its own first row, in their order. kInvalidArgument E-send-kind: neither tensor nor selected rows.

@@ -77,6 +77,8 @@ Result<pserver::TrainerLoss> TrainerLossNamed(const std::string& name, WireName 
   return name == "wait" ? TrainerLoss::kWait : TrainerLoss::kShrink;
 }
 
+}  // namespace
+
 Result<pserver::CheckpointOptions> CheckpointsFromEnvironment(const std::string& job) {
   pserver::CheckpointOptions options;
   options.folder = env::Text("PENSTOCK_CHECKPOINT_DIR");
@@ -109,7 +111,20 @@ Result<pserver::CheckpointOptions> CheckpointsFromEnvironment(const std::string&
   return options;
 }
 
-}  // namespace
+Result<communicator::PartOptions> TrainerPartsFromEnvironment() {
+  PENSTOCK_ASSIGN_OR_RETURN(pserver::CheckpointOptions options,
+                            CheckpointsFromEnvironment(env::Text("PENSTOCK_JOB_ID")));
+  if (!options.used()) return communicator::PartOptions();
+  communicator::PartOptions parts{.disk = &SystemDisk(),
+                                  .folder = std::move(options.folder),
+                                  .run = std::move(options.run),
+                                  .every = options.share ? 0 : options.every,
+                                  .keep = options.keep,
+                                  .resume = options.resume};
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> kept, env::Integer("PENSTOCK_RETENTION_MB"));
+  if (kept) parts.most_bytes = static_cast<std::size_t>(*kept) << 20;
+  return parts;
+}
 
 Result<GrpcServerOptions> GrpcServerOptions::FromEnvironment() {
   GrpcServerOptions options;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "executor/communicator/trainer_parts.h"
 #include "executor/process/start_deadline.h"
 #include "executor/pserver/checkpoints.h"
 #include "executor/transport/grpc_transport.h"
@@ -49,6 +50,10 @@ struct GrpcServerOptions {
   // E-checkpoint-folder: checkpoints are asked for, but no folder.
   static Result<GrpcServerOptions> FromEnvironment();
 };
+
+// The checkpoints that the same variables ask for, of pservers and of the trainers of geo-SGD.
+Result<pserver::CheckpointOptions> CheckpointsFromEnvironment(const std::string& job);
+Result<communicator::PartOptions> TrainerPartsFromEnvironment();
 
 // The registry and the runner must outlive the server. kInvalidArgument E-wire-name.
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,

@@ -27,8 +27,9 @@ bool IsHistory(const roles::ServedParam& served, const std::string& name) {
 }
 
 // What makes a checkpoint impossible; empty: nothing.
-std::string WhyNone(const roles::PserverFacts& facts, int backup_trainers) {
-  if (facts.mode == roles::ServeMode::kGeo) return "in geo training, trainers keep parameters themselves";
+std::string WhyNone(const roles::PserverFacts& facts, int backup_trainers, bool by_time) {
+  if (facts.mode == roles::ServeMode::kGeo && by_time)
+    return "in geo training, trainers add their parts at an interval of exchanges";
   const bool sync = facts.mode == roles::ServeMode::kSync;
   if (sync && !facts.counters.empty()) return "its learning rate counts steps that trainers report";
   if (std::ranges::any_of(facts.params, [](const auto& served) { return !served.backups.empty(); }))
@@ -43,9 +44,13 @@ std::string WhyNone(const roles::PserverFacts& facts, int backup_trainers) {
 Result<std::unique_ptr<Checkpoints>> Checkpoints::Make(Disk& disk, CheckpointOptions options,
                                                        const roles::PserverFacts& facts,
                                                        const Program& program, int backup_trainers) {
-  if (const std::string why = WhyNone(facts, backup_trainers); !why.empty()) {
-    return Unimplemented("E-checkpoint-mode", "pserver ", facts.address, " makes no checkpoints: ", why)
-        .With("use synchronous or asynchronous training, or fluid.io.save_persistables");
+  const bool by_time = options.share.has_value();
+  if (const std::string why = WhyNone(facts, backup_trainers, by_time); !why.empty()) {
+    Status none =
+        Unimplemented("E-checkpoint-mode", "pserver ", facts.address, " makes no checkpoints: ", why);
+    if (facts.mode == roles::ServeMode::kGeo)
+      return std::move(none).With("give --checkpoint_steps a number of exchanges");
+    return std::move(none).With("use synchronous or asynchronous training, or fluid.io.save_persistables");
   }
   const auto own = std::ranges::find(options.servers, facts.address);
   if (own == options.servers.end()) {
@@ -136,6 +141,8 @@ Status Checkpoints::FindStarts(const checkpoint::Found& found) {
   if (has_steps != by_trainer())
     return Differs(has_steps ? "its training was asynchronous" : "its training was synchronous");
   if (!by_trainer()) return OkStatus();
+  if (const bool geo = found.parts.front().with_trainers; geo != is_geo())
+    return Differs(geo ? "its training was geo-SGD" : "its training was not geo-SGD");
   const checkpoint::Manifest& own = found.parts[own_part_ < 0 ? 0 : static_cast<std::size_t>(own_part_)];
   if (own_part_ < 0 || own.trainers != facts_.trainers || !HasOwnSlices(own)) {
     return Differs(
@@ -441,6 +448,7 @@ checkpoint::Manifest Checkpoints::HeadOf(const WriteCutAction& write) const {
           .began_at = of_starts(&MachineConfig::Start::first_step),
           .ahead = of_starts(&MachineConfig::Start::ahead),
           .counted = write.counted,
+          .with_trainers = is_geo(),
           .values = {}};
 }
 

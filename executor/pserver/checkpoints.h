@@ -59,9 +59,9 @@ struct CheckpointOptions {
 class Checkpoints {
  public:
   // kUnimplemented E-checkpoint-mode: servers may use different gradients for a step, trainers keep
-  // parameters, or the server keeps what trainers have read. kInvalidArgument E-checkpoint-servers: the
-  // server's address is not in `servers`. kFailedPrecondition E-checkpoint-exists: the job is new, and the
-  // folder has checkpoints.
+  // parameters alone, geo-SGD has no interval, or the server keeps what trainers have read. kInvalidArgument
+  // E-checkpoint-servers: the server's address is not in `servers`. kFailedPrecondition E-checkpoint-exists:
+  // the job is new, and the folder has checkpoints.
   static Result<std::unique_ptr<Checkpoints>> Make(Disk& disk, CheckpointOptions options,
                                                    const roles::PserverFacts& facts, const Program& program,
                                                    int backup_trainers);
@@ -74,6 +74,8 @@ class Checkpoints {
   // Trainers have no common step: a part says which of each trainer's steps it has. `starts` is known after
   // Restore, and first_step_of is what a trainer has complete on all servers.
   bool by_trainer() const { return facts_.mode != roles::ServeMode::kSync; }
+  // Trainers write parts of their own, too.
+  bool is_geo() const { return facts_.mode == roles::ServeMode::kGeo; }
   const std::vector<MachineConfig::Start>& starts() const { return starts_; }
   std::uint64_t first_step_of(int trainer) const {
     return by_trainer() ? starts_[static_cast<std::size_t>(trainer)].first_step : first_step();

@@ -329,10 +329,12 @@ void Pserver::LookForStop() {
   if (Ended().has_value()) return;
   checkpoint::StopRequest& stop = key_saves_ != nullptr ? key_saves_->stop() : checkpoints_->stop();
   const std::uint64_t first = key_saves_ != nullptr ? key_saves_->first_step() : checkpoints_->first_step();
+  // In geo-SGD, trainers add their parts after later exchanges: nothing is held.
+  const bool geo = checkpoints_ != nullptr && checkpoints_->is_geo();
   if (stopping_ == Stopping::kNo) {
     if (!stop.Asked()) return;
     std::uint64_t begun = 0;
-    Decide([&] { begun = machine_->HoldUpdates(); });
+    Decide([&] { begun = geo ? machine_->next_cut() - first : machine_->HoldUpdates(); });
     if (const Status answered = stop.Answer(first + begun); !answered.ok()) {
       Fail(answered);
       return;
@@ -343,6 +345,7 @@ void Pserver::LookForStop() {
   if (!last) return;
   stopping_ = Stopping::kKnows;
   options_.report(StrCat("pserver ", facts_.address, " stops after step ", *last, ", as it was asked to"));
+  if (geo) return;
   Decide([&] {
     Actions actions;
     machine_->StopAt(*last - first, actions);

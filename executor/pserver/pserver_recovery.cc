@@ -7,7 +7,7 @@ namespace penstock::pserver {
 // Whether trainers keep for it what is not in a checkpoint.
 bool Pserver::Recovers() const {
   return checkpoints_ != nullptr && checkpoints_->every() > 0 && options_.checkpoints.restarts_max > 0 &&
-         !meets_servers() && options_.reconnect_deadline > Nanoseconds(0);
+         !meets_servers() && !checkpoints_->is_geo() && options_.reconnect_deadline > Nanoseconds(0);
 }
 
 void Pserver::BeginRecovery(MachineConfig& config) {
@@ -21,12 +21,15 @@ void Pserver::BeginRecovery(MachineConfig& config) {
     for (const MachineConfig::Start& start : config.starts) updates += start.first_step + start.taken;
     config.first_version = updates;
     store_->BeginAt(updates);
+    if (updates > 0) store_->NoteAllRows();
   } else if (config.restarted) {
     config.first_version = checkpoints_->restored_step() - checkpoints_->first_step();
     store_->BeginAt(config.first_version);
   }
-  if (meets_servers() && options_.checkpoints.restarts_max > 0 && options_.on_fixed)
+  if (options_.checkpoints.restarts_max == 0 || !options_.on_fixed) return;
+  if (meets_servers())
     options_.on_fixed("pservers that clip by a norm over all gradients take each step together");
+  if (checkpoints_->is_geo()) options_.on_fixed("a job of geo-SGD continues as a whole");
 }
 
 // Its steps that this server began with, which it need not send.

@@ -95,6 +95,8 @@ class Steps {
     return FailedPrecondition("E-resume-early", "no program with parameter servers has run yet")
         .With("run the startup program first");
   }
+  // This trainer's number; -1: no program with servers was attached.
+  virtual int trainer() const { return -1; }
   // The number of steps that this trainer has ended; with the programs of several transpiles, in total.
   virtual std::uint64_t step() const { return 0; }
   // The same for the program's transpile alone.

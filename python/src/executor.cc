@@ -388,9 +388,10 @@ void CheckGeoCommunicator(const ProgramBox& box, const GeoVariables& variables, 
 
 void StartGeoCommunicator(const ProgramBox& box, const GeoVariables& variables, int trainers,
                           int push_every) {
-  Check(ThisProcess().communicator.Start(
-      box.program,
-      {.mode = communicator::ModeName::kGeo, .geo = GeoSettingsOf(variables, trainers, push_every)}));
+  Check(
+      ThisProcess().communicator.Start(box.program, {.mode = communicator::ModeName::kGeo,
+                                                     .geo = GeoSettingsOf(variables, trainers, push_every),
+                                                     .parts = Take(process::TrainerPartsFromEnvironment())}));
 }
 
 void StartCommunicator(const ProgramBox& box, communicator::ModeName mode, std::size_t queue_max,
@@ -424,7 +425,8 @@ void FlushCommunicator() {
 // Whether pservers still expect steps of this process's trainer.
 bool RpcIsOpen() { return !ended && client_made_by == getpid() && ClientSlot()->shared.open(); }
 
-// The complete steps of the job before this start of it; E-resume-early: no server has told this process.
+// The complete steps of the job before this start of it; E-resume-early: no server has told this process. In
+// geo-SGD those that the trainer has made by itself.
 std::uint64_t FirstStep() {
   Result<std::uint64_t> step =
       FailedPrecondition("E-resume-early", "this process has no parameter servers yet");
@@ -432,7 +434,10 @@ std::uint64_t FirstStep() {
     RunInterruptibly([&] { step = ClientSlot()->shared.FirstStep(); },
                      [&] { ClientSlot()->of_communicator->Cancel(); });
   }
-  return Take(std::move(step));
+  if (!step.ok() || *step == 0) return Take(std::move(step));
+  const std::optional<std::uint64_t> own = Take(communicator::TrainerParts::StepsIn(
+      Take(process::TrainerPartsFromEnvironment()), ClientSlot()->shared.trainer()));
+  return own.value_or(*step);
 }
 
 client::Movable& MovableClient() {

@@ -186,10 +186,18 @@ Status GeoJob::Train(int id, Role& role) {
   PENSTOCK_RETURN_IF_ERROR(ReceiveStart(id, role, *scope));
   role.trainer.start = ValuesOf(*scope);
   PENSTOCK_ASSIGN_OR_RETURN(Program exchange, communicator::ExchangeProgram(StartupOf(id), settings_));
-  const auto mode = communicator::MakeGeoMode(role.client, settings_, std::move(exchange));
+  const communicator::PartOptions parts = PartsOf();
+  const auto mode = communicator::MakeGeoMode(role.client, settings_, std::move(exchange),
+                                              {.parts = parts, .own = {"own"}});
+  if (parts.disk != nullptr) scope->FindOrCreate("own")->As<Tensor>() = Tensor(DType::kInt64, {1});
+  Tensor* const own = parts.disk == nullptr ? nullptr : scope->Find("own")->If<Tensor>();
+  if (own != nullptr) own->Span<std::int64_t>()[0] = 0;
+  PENSTOCK_ASSIGN_OR_RETURN(const auto resumed, communicator::TrainerParts::StepsIn(parts, id));
+  role.trainer.first_step = static_cast<std::size_t>(resumed.value_or(0));
   PENSTOCK_RETURN_IF_ERROR(mode->Begin(scope));
-  for (std::size_t step = 0; step < static_cast<std::size_t>(setup_.steps[static_cast<std::size_t>(id)]);
-       ++step) {
+  role.trainer.begun = ValuesOf(*scope);
+  for (std::size_t step = role.trainer.first_step;
+       step < static_cast<std::size_t>(setup_.steps[static_cast<std::size_t>(id)]); ++step) {
     for (std::size_t i = 0; i < settings_.variables.size(); ++i) {
       const communicator::GeoVariable& variable = settings_.variables[i];
       Tensor& value = scope->Find(variable.name)->As<Tensor>();
@@ -199,6 +207,8 @@ Status GeoJob::Train(int id, Role& role) {
       const communicator::Table table{.name = variable.name, .index = i};
       if (variable.rows) PENSTOCK_RETURN_IF_ERROR(mode->Touch(table, ids));
     }
+    if (own != nullptr && own->Span<std::int64_t>()[0]++ != static_cast<std::int64_t>(step))
+      return FailedPrecondition("E-sim-own", "trainer ", id, " has another value of its own in step ", step);
     PENSTOCK_RETURN_IF_ERROR(mode->EndLocalStep(*scope));
     role.trainer.after.push_back(ValuesOf(*scope));
   }
@@ -236,6 +246,14 @@ Status GeoJob::StartServers() {
     options.report = [](const std::string&) {};
     options.clock = &net_.clock();
     options.reconnect_deadline = net_.reconnect_deadline();
+    if (setup_.disk != nullptr) {
+      options.disk = setup_.disk.get();
+      options.checkpoints = {.folder = "ckpt",
+                             .every = setup_.checkpoint_every,
+                             .resume = setup_.resume,
+                             .servers = addresses_,
+                             .run = setup_.run};
+    }
     PENSTOCK_ASSIGN_OR_RETURN(server.pserver,
                               pserver::Pserver::Make(server.program, *server.program.main().ops().back().op,
                                                      server.scope, SimOps(), runner_, options));
@@ -262,10 +280,49 @@ void GeoJob::Start(int id, Role& role) {
   });
 }
 
-Status GeoJob::Run() {
+communicator::PartOptions GeoJob::PartsOf() const {
+  return {.disk = setup_.disk.get(),
+          .folder = "ckpt",
+          .run = setup_.run,
+          .every = setup_.checkpoint_every,
+          .resume = setup_.resume};
+}
+
+Status GeoJob::Begin() {
   runner_.before = [this](const Program& program, int block, Scope& scope) { Note(program, block, scope); };
   PENSTOCK_RETURN_IF_ERROR(StartServers());
+  for (const communicator::GeoVariable& variable : settings_.variables)
+    for (const auto& piece : variable.pieces) restored_[piece.name] = CopyOf(*WholeOf(piece.name));
   for (std::size_t t = 0; t < roles_.size(); ++t) Start(static_cast<int>(t), *roles_[t]);
+  return OkStatus();
+}
+
+Status GeoJob::RunUntilKilled(std::uint64_t messages) {
+  PENSTOCK_RETURN_IF_ERROR(Begin());
+  const auto is_over = [&] {
+    return net_.messages() >= messages ||
+           std::any_of(roles_.begin(), roles_.end(), [](const auto& role) { return role->ended; });
+  };
+  bool hangs = false;
+  while (!is_over() && !hangs) {
+    if (Role* role = FindReady()) {
+      role->turn.Give();
+    } else {
+      hangs = !net_.RunUntil([&] { return FindReady() != nullptr || is_over(); }, std::chrono::minutes(10));
+    }
+  }
+  setup_.disk->CrashAt(setup_.disk->operations());  // no process writes any more
+  for (const auto& role : roles_) {
+    role->client.Cancel();
+    while (!role->ended) role->turn.Give();
+    role->thread.join();
+  }
+  setup_.disk->Restart();
+  return hangs ? DeadlineExceeded("E-sim-hang", "the job stands still") : OkStatus();
+}
+
+Status GeoJob::Run() {
+  PENSTOCK_RETURN_IF_ERROR(Begin());
   bool hangs = false;
   while (!AllEnded()) {
     if (Role* role = FindReady()) {
@@ -282,11 +339,19 @@ Status GeoJob::Run() {
   return OkStatus();
 }
 
-std::vector<float> GeoJob::RowsOnServer(const std::string& piece, Dim begin, std::size_t values) const {
-  const std::vector<float> whole = CopyOf(*WholeOf(piece));
-  const auto first =
-      whole.begin() + begin * (WholeOf(piece)->shape().rank() > 1 ? WholeOf(piece)->shape().RowWidth() : 1);
+std::vector<float> GeoJob::RowsOf(const std::string& piece, std::span<const float> whole, Dim begin,
+                                  std::size_t values) const {
+  const Shape& shape = WholeOf(piece)->shape();
+  const auto first = whole.begin() + begin * (shape.rank() > 1 ? shape.RowWidth() : 1);
   return {first, first + static_cast<std::ptrdiff_t>(values)};
+}
+
+std::vector<float> GeoJob::RowsOnServer(const std::string& piece, Dim begin, std::size_t values) const {
+  return RowsOf(piece, WholeOf(piece)->Span<float>(), begin, values);
+}
+
+std::vector<float> GeoJob::RestoredRows(const std::string& piece, Dim begin, std::size_t values) const {
+  return RowsOf(piece, restored_.at(piece), begin, values);
 }
 
 const Tensor* GeoJob::WholeOf(const std::string& piece) const {

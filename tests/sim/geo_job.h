@@ -9,11 +9,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "executor/communicator/exchange_program.h"
+#include "executor/communicator/trainer_parts.h"
 #include "executor/pserver/pserver.h"
 #include "executor/pserver/service/native_service.h"
 #include "tests/sim/network.h"
@@ -21,6 +24,7 @@
 #include "tests/sim/sim_client.h"
 #include "tests/sim/sim_ops.h"
 #include "tests/sim/toy_job.h"
+#include "tests/support/faulty_disk.h"
 
 namespace penstock::test {
 
@@ -28,12 +32,19 @@ struct GeoSetup {
   int trainers = 2;
   int push_every = 1;
   std::vector<int> steps = {4, 4};  // by trainer
+  // Checkpoints: exchanges from one to the next, and where they are.
+  std::uint64_t checkpoint_every = 0;
+  std::shared_ptr<FaultyDisk> disk = {};
+  std::optional<std::uint64_t> resume = {};
+  std::string run = "sim.0";
 };
 
 class GeoJob {
  public:
   struct Trainer {
     ToyValues start;               // received by its startup program
+    std::size_t first_step = 0;    // with which it begins
+    ToyValues begun;               // what it has before that step
     std::vector<ToyValues> after;  // by step
     Status status;
   };
@@ -47,6 +58,8 @@ class GeoJob {
 
   // The first error; E-sim-hang if the job did not end.
   Status Run();
+  // All processes end after so many messages, or once a trainer has ended.
+  Status RunUntilKilled(std::uint64_t messages);
 
   const GeoSetup& setup() const { return setup_; }
   const communicator::GeoSettings& settings() const { return settings_; }
@@ -55,6 +68,9 @@ class GeoJob {
   const std::map<Dim, Chunk>& chunks(const std::string& piece) { return chunks_[piece]; }
   // The current values of rows of a piece.
   std::vector<float> RowsOnServer(const std::string& piece, Dim begin, std::size_t values) const;
+
+  // The same when the servers began.
+  std::vector<float> RestoredRows(const std::string& piece, Dim begin, std::size_t values) const;
 
   static Shape ShapeOf(const std::string& param);
   // Changes `values`, rows of the parameter from `begin` on, as a trainer's step does. Returns the rows of a
@@ -92,6 +108,10 @@ class GeoJob {
   void Tick(Role& role);
   Role* FindReady();
   bool AllEnded() const;
+  Status Begin();
+  communicator::PartOptions PartsOf() const;
+  std::vector<float> RowsOf(const std::string& piece, std::span<const float> whole, Dim begin,
+                            std::size_t values) const;
 
   const GeoSetup setup_;
   communicator::GeoSettings settings_;
@@ -101,6 +121,7 @@ class GeoJob {
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<Role>> roles_;
   std::map<std::string, std::map<Dim, Chunk>> chunks_;
+  std::map<std::string, std::vector<float>> restored_;  // by piece
 };
 
 }  // namespace penstock::test

@@ -102,6 +102,8 @@ class StateMachine {
   // Until StopAt or CutAt no update begins beyond those of the returned version, which is so far ahead of
   // those that may have begun.
   std::uint64_t HoldUpdates(std::uint64_t ahead = 0);
+  // Of asynchronous training: the name of the next checkpoint by the interval.
+  std::uint64_t next_cut() const { return vector_.next(); }
   // The servers have agreed on a checkpoint of this version, at least the returned one; updates go on. False:
   // another one is being made; try again.
   bool CutAt(std::uint64_t version, Actions& out);

@@ -34,12 +34,14 @@ class VectorCut {
   std::optional<std::uint64_t> DueAt(std::uint64_t low) const {
     if (every_ == 0 || low == 0) return std::nullopt;
     if (agreed_ && *agreed_ > last_) return agreed_;
-    const std::uint64_t next = (last_ / every_ + 1) * every_;
+    const std::uint64_t next = this->next();
     // After the last step of a trainer that was far behind the others.
     if (low >= next) return low >= last_ + 2 * every_ + kFarBehind ? low / every_ * every_ : next;
     if (!planned_ || agreeing_) return std::nullopt;
     return low > last_ ? low : last_ + 1;
   }
+  // The next name by the interval.
+  std::uint64_t next() const { return (last_ / every_ + 1) * every_; }
   void Plan() { planned_ = true; }  // one ahead of the interval
   // Servers agree on a name: until then no other is used up.
   void BeginAgreement() { agreeing_ = true; }

@@ -39,6 +39,8 @@ class ChunkPolicy {
   virtual bool NotesRows() const { return false; }
   // The block has run on a sparse gradient of these rows. Only if NotesRows(), as the next.
   virtual void Updated(std::span<const std::int64_t> /*rows*/) {}
+  // Every row counts as updated.
+  virtual void UpdatedAll() {}
   // The rows updated since the trainer's request of a lower version, ascending.
   virtual std::vector<std::int64_t> TakeRows(int /*trainer*/, std::uint64_t /*version*/) { return {}; }
 };

@@ -56,6 +56,13 @@ void ChunkStore::BeginAt(std::uint64_t version) {
   }
 }
 
+void ChunkStore::NoteAllRows() {
+  for (const Param& param : params_) {
+    for (const std::unique_ptr<Chunk>& chunk : param.chunks)
+      if (chunk->policy != nullptr) chunk->policy->UpdatedAll();
+  }
+}
+
 Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_limit) {
   if (served.by_id) return AddTable(served);
   const protocol::ContractPiece& piece = served.param;

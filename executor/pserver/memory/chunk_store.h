@@ -97,6 +97,8 @@ class ChunkStore {
 
   // Sets the version of all chunks that are updated. Call before any is used.
   void BeginAt(std::uint64_t version);
+  // Trainers may have other values of any row: those that ask which were updated get all.
+  void NoteAllRows();
   std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
   std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }

@@ -28,5 +28,16 @@ TEST(ChangedRows, RepeatedRequestsLoseNoUpdate) {
   EXPECT_EQ(changed.Take(0, 6), Rows{});
 }
 
+TEST(ChangedRows, AllRowsMayCountAsUpdated) {
+  ChangedRows changed(66, 2);
+  changed.NoteAll();
+  const Rows all = changed.Take(0, 1);
+  ASSERT_EQ(all.size(), 66U);
+  EXPECT_EQ(all.front(), 0);
+  EXPECT_EQ(all.back(), 65);
+  EXPECT_EQ(changed.Take(0, 2), Rows{});
+  EXPECT_EQ(changed.Take(1, 1), all);
+}
+
 }  // namespace
 }  // namespace penstock::pserver

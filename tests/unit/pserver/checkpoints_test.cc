@@ -195,7 +195,10 @@ TEST(Checkpoints, TheFolderMustFitTheJob) {
             "E-checkpoint-mode");
   roles::PserverFacts geo = server.facts;
   geo.mode = roles::ServeMode::kGeo;
-  EXPECT_EQ(Checkpoints::Make(disk, Every5(), geo, server.program, 0).status().id(), "E-checkpoint-mode");
+  EXPECT_TRUE(Checkpoints::Make(disk, Every5(), geo, server.program, 0).ok());
+  CheckpointOptions by_time = Every5();
+  by_time.share = 0.03;
+  EXPECT_EQ(Checkpoints::Make(disk, by_time, geo, server.program, 0).status().id(), "E-checkpoint-mode");
   roles::PserverFacts delayed = server.facts;
   delayed.mode = roles::ServeMode::kAsync;
   EXPECT_TRUE(Checkpoints::Make(disk, Every5(), delayed, server.program, 0).ok());

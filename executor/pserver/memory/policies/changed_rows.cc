@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <numeric>
 
 namespace penstock::pserver {
 
-ChangedRows::ChangedRows(std::int64_t rows, int trainers) : trainers_(static_cast<std::size_t>(trainers)) {
+ChangedRows::ChangedRows(std::int64_t rows, int trainers)
+    : rows_(rows), trainers_(static_cast<std::size_t>(trainers)) {
   for (Trainer& trainer : trainers_) trainer.noted.assign(static_cast<std::size_t>(rows + 63) / 64, 0);
 }
 
@@ -15,6 +17,12 @@ void ChangedRows::Note(std::span<const std::int64_t> rows) {
     for (const std::int64_t row : rows)
       trainer.noted[static_cast<std::size_t>(row / 64)] |= std::uint64_t{1} << (row % 64);
   }
+}
+
+void ChangedRows::NoteAll() {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(rows_));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  Note(all);
 }
 
 std::vector<std::int64_t> ChangedRows::ListOf(const Bits& bits) {

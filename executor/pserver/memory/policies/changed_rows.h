@@ -25,6 +25,7 @@ class ChangedRows {
 
   // Row numbers must be within the table.
   void Note(std::span<const std::int64_t> rows);
+  void NoteAll();  // every row of the table
   // The rows noted since the trainer's first request of a lower version, ascending, each once.
   std::vector<std::int64_t> Take(int trainer, std::uint64_t version);
 
@@ -37,6 +38,7 @@ class ChangedRows {
   };
   static std::vector<std::int64_t> ListOf(const Bits& bits);
 
+  std::int64_t rows_;
   std::vector<Trainer> trainers_;
 };
 

@@ -15,6 +15,7 @@ class GeoPolicy final : public ChunkPolicy {
   GeoPolicy(std::int64_t rows, int trainers) : changed_(rows, trainers) {}
 
   void Updated(std::span<const std::int64_t> rows) override { changed_.Note(rows); }
+  void UpdatedAll() override { changed_.NoteAll(); }
   bool NotesRows() const override { return true; }
   std::vector<std::int64_t> TakeRows(int trainer, std::uint64_t version) override {
     return changed_.Take(trainer, version);

@@ -19,7 +19,8 @@ AUTO = "auto"
 
 def add_checkpoint_options(parser: ArgumentParser, positive: Callable[[str], int], count: Callable[[str], int]) -> None:
     """Adds the options to an argparse.ArgumentParser; `positive` reads an integer above 0, `count` one above -1."""
-    group = parser.add_argument_group("checkpoints", "of a job with pservers in synchronous or asynchronous training")
+    kinds = "of a job with pservers in synchronous, asynchronous or geo-SGD training"
+    group = parser.add_argument_group("checkpoints", kinds)
     group.add_argument(
         "--checkpoint_steps",
         type=lambda text: AUTO if text == AUTO else positive(text),

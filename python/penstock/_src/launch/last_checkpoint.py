@@ -62,7 +62,7 @@ class StopCut:
             newest = _penstock.newest_checkpoint(self.folder)
         except _penstock.DataError:  # only parts of one
             return False
-        return (newest or 0) == self.step
+        return (newest or 0) >= self.step
 
     def forget(self) -> None:
         """Removes the request and its answers, if there are any."""

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -64,20 +65,12 @@ inline transport::Carrier CarrierUnderTest() {
   return transport::CarrierOf(carrier == nullptr ? "" : carrier).value();
 }
 
-// A transport that counts the messages that its listeners have handled.
-class CountingTransport : public Transport, private ConnectionHandler {
+// A handler of messages that counts those that the given one has handled.
+class CountingHandler : public ConnectionHandler {
  public:
-  explicit CountingTransport(const std::string& token)
-      : real_(transport::MakeGrpcTransport(
-            {.token = token, .report = [](auto&) {}, .carrier = CarrierUnderTest(), .tell = [](auto&) {}})) {}
-  Result<std::unique_ptr<Listener>> Listen(const std::string& address, ConnectionHandler& handler) override {
-    handler_ = &handler;
-    return real_->Listen(address, *this);
-  }
-  std::shared_ptr<Connection> Connect(const std::string& address, ConnectionHandler& handler) override {
-    return real_->Connect(address, handler);
-  }
-  bool WaitForMessages(int count) {
+  // Before the first message.
+  void Forward(ConnectionHandler& handler) { handler_ = &handler; }
+  bool Wait(int count) {  // for so many messages, at most 30 s
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return handled_ >= count; });
   }
@@ -93,11 +86,32 @@ class CountingTransport : public Transport, private ConnectionHandler {
     handler_->OnClosed(from, why);
   }
 
-  const std::unique_ptr<Transport> real_;
   ConnectionHandler* handler_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   int handled_ = 0;
+};
+
+// The transport of a rank: one listener and one connection at most.
+class CountingTransport : public Transport {
+ public:
+  explicit CountingTransport(const std::string& token)
+      : real_(transport::MakeGrpcTransport(
+            {.token = token, .report = [](auto&) {}, .carrier = CarrierUnderTest(), .tell = [](auto&) {}})) {}
+  Result<std::unique_ptr<Listener>> Listen(const std::string& address, ConnectionHandler& handler) override {
+    listener_.Forward(handler);
+    return real_->Listen(address, listener_);
+  }
+  std::shared_ptr<Connection> Connect(const std::string& address, ConnectionHandler& handler) override {
+    connection_.Forward(handler);
+    return real_->Connect(address, connection_);
+  }
+  bool WaitForMessages(int count) { return listener_.Wait(count); }
+  bool WaitForAnswers(int count) { return connection_.Wait(count); }
+
+ private:
+  CountingHandler listener_, connection_;
+  const std::unique_ptr<Transport> real_;
 };
 
 class Job {
@@ -121,6 +135,7 @@ class Job {
   std::future<Status> Start(StoreOptions options, Part part, const std::string& token = "secret") {
     auto transport = std::make_shared<CountingTransport>(token);
     if (options.rank == 0 && !keeper) keeper = transport;
+    transports[options.rank] = transport;
     return std::async(std::launch::async, [=, part = std::move(part)] {
       const Result<std::unique_ptr<Store>> store = Store::Join(*transport, options);
       return store.ok() ? part(**store) : store.status();
@@ -133,7 +148,8 @@ class Job {
   std::vector<std::string> addresses;
   ReportedLines lines;
   const Clock* clock = nullptr;
-  std::shared_ptr<CountingTransport> keeper;  // rank 0's transport
+  std::shared_ptr<CountingTransport> keeper;                     // rank 0's transport
+  std::map<int, std::shared_ptr<CountingTransport>> transports;  // of the last start of each rank
 };
 
 inline Status Nothing(Store&) { return OkStatus(); }

@@ -56,6 +56,8 @@ TEST(Store, MissingRanksAreReportedAfter10And20And40Seconds) {
   job.clock = &clock;
   std::future<Status> rank0 = job.Start(0, Nothing), rank1 = job.Start(1, Nothing);
   ASSERT_TRUE(job.keeper->WaitForMessages(2));
+  // Until a rank has heard rank 0, it says that rank 0 does not answer.
+  for (const int rank : {0, 1}) ASSERT_TRUE(job.transports[rank]->WaitForAnswers(1));
   for (const int after : {10, 20, 40}) {
     clock.Advance(seconds(after == 10 ? 10 : after / 2));
     const std::string line =

@@ -1,10 +1,10 @@
 // A key server's part in the checkpoints of its job (machine/key_cuts.h): collects the copies of a cut and
 // writes them, and has what keys continue from.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(auto saves, KeyCheckpoints::Make(disk, options, facts, served_trainers, ops));
-//   std::optional<KeyCheckpoints::Kept> kept = saves->Take("w", false);      // when it is declared
-//   store.BeginKeyCut(at, saves->CopyFor(at));                               // on the chunk's queue
-//   PENSTOCK_RETURN_IF_ERROR(saves->Write(10, saves->TakeCopies({0}, keys)));
+//   PENSTOCK_ASSIGN_OR_RETURN(auto saves, KeyCheckpoints::Make(disk, options, {"10.0.0.1:6174", 2, &ops}));
+//   PENSTOCK_ASSIGN_OR_RETURN(auto kept, saves->Take(body));     // when the key is declared
+//   store.BeginKeyCut(at, saves->CopyFor(at));                   // on the chunk's queue
+//   PENSTOCK_RETURN_IF_ERROR(saves->Write(10, saves->TakeCopies(places)));
 //
 // Not thread-safe, except that Write may run beside the others.
 #pragma once

@@ -39,12 +39,15 @@ dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims) {
   return dnnl::memory::desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
 }
 
-OnednnTeam::OnednnTeam(int threads) : before_(omp_get_max_threads()) {
+OnednnTeam::OnednnTeam(int threads) : before_(omp_get_max_threads()), varies_(omp_get_dynamic() != 0) {
+  if (varies_) omp_set_dynamic(0);
+  threads = std::min(threads, omp_get_thread_limit());
   if (before_ != threads) omp_set_num_threads(threads);
 }
 
 OnednnTeam::~OnednnTeam() {
   if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
+  if (varies_) omp_set_dynamic(1);
 }
 
 namespace {

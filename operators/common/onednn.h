@@ -47,7 +47,8 @@ dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims, const dnnl::mem
 dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims);
 
 // Sets the size of oneDNN's OpenMP team for the lifetime of this object. A primitive must be created and run
-// by a team of the same size, because it divides its work when it is created.
+// by a team of the same size, because it divides its work when it is created. So OpenMP must start as many
+// threads as it says: no more than OMP_THREAD_LIMIT allows are asked for, and OMP_DYNAMIC is off meanwhile.
 class OnednnTeam {
  public:
   explicit OnednnTeam(int threads);
@@ -56,7 +57,8 @@ class OnednnTeam {
   OnednnTeam& operator=(const OnednnTeam&) = delete;
 
  private:
-  int before_;
+  const int before_;
+  const bool varies_;  // OMP_DYNAMIC
 };
 
 Status OnednnFailed(const KernelSetup& k, const dnnl::error& error);

@@ -43,6 +43,7 @@ LookAhead::LookAhead(const CompiledBlock& block) : given_(block.feed_names) {
 // Its ids are what split_ids makes of variables of the batch.
 void LookAhead::AddPrefetch(const CompiledBlock& block, const Op& op) {
   const roles::PrefetchView prefetch(op);
+  if (!prefetch.Validate().ok()) return;  // an error of the run
   const std::vector<std::string> asked = Listed(prefetch.ids());
   for (const Instruction& instruction : block.instructions) {
     if (roles::CommOf(*instruction.op) != roles::Comm::kSplit) continue;
@@ -58,6 +59,7 @@ void LookAhead::AddPrefetch(const CompiledBlock& block, const Op& op) {
 
 void LookAhead::AddLookup(const Op& op) {
   const roles::LookupView view(op);
+  if (!view.Validate().ok()) return;  // an error of the run
   Lookup lookup{.ids = Listed(view.ids()), .pieces = {}, .padding = view.padding()};
   std::int64_t end = 0;
   for (std::size_t i = 0; i < view.pieces().size(); ++i) {

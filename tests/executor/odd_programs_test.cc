@@ -69,6 +69,16 @@ block 1 in 0 {
   var x : f32[3]
   y : f32[3] = scale(X=x) {scale=2.0}
 )"},
+    {"ALookupHasAHeightForEachSlice", "E-kernel-distributed_lookup_table", R"(
+  i : i64[2, 1] = fill_constant() {shape=[2l, 1l], value=1.0, dtype=3}
+  (Outputs=r : f32[2, 3]) = distributed_lookup_table(Ids=i, W=x) {
+    table_names=["t.block0", "t.block1", "t.block2"], endpoints=["127.0.0.1:1"], dtype=5}
+)"},
+    {"APrefetchHasAServerForEachOfItsIds", "E-kernel-prefetch", R"(
+  i : i64[2, 1] = fill_constant() {shape=[2l, 1l], value=1.0, dtype=3}
+  (Out=[a : i64[?, 1], b : i64[?, 1]]) = split_ids(Ids=i)
+  (Out=[c : f32[2, 3], d : f32[2, 3]]) = prefetch(X=[a, b]) {epmap=["127.0.0.1:1"]}
+)"},
 };
 
 Result<std::vector<Variable>> RunTwice(const std::string& lines) {

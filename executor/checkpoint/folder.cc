@@ -213,6 +213,19 @@ Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder
   return all;
 }
 
+Result<Found> FindWhole(Disk& disk, const std::string& folder, std::uint64_t step) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Found> all, FindCheckpoints(disk, folder));
+  const auto found = std::ranges::find(all, step, &Found::step);
+  if (found != all.end() && found->whole()) return std::move(*found);
+  return DataLoss("E-checkpoint-whole", folder, " has no whole checkpoint of step ", step,
+                  found == all.end() ? "" : ": ", found == all.end() ? "" : found->lacks);
+}
+
+Status DiffersFrom(const std::string& step_folder, const std::string& how) {
+  return FailedPrecondition("E-checkpoint-differs", step_folder, " is a checkpoint of another job: ", how)
+      .With("continue a job with the script that made its checkpoint");
+}
+
 Result<std::optional<std::uint64_t>> NewestWhole(Disk& disk, const std::string& folder) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Found> found, FindCheckpoints(disk, folder));
   const auto newest =

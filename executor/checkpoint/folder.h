@@ -55,6 +55,12 @@ Result<std::vector<Found>> FindCheckpoints(Disk& disk, const std::string& folder
 // some, and none is whole.
 Result<std::optional<std::uint64_t>> NewestWhole(Disk& disk, const std::string& folder);
 
+// The whole checkpoint of this step. kDataLoss E-checkpoint-whole: there is none.
+Result<Found> FindWhole(Disk& disk, const std::string& folder, std::uint64_t step);
+// E-checkpoint-differs: the checkpoint in this folder of a step is of another job; `how` completes the
+// sentence.
+Status DiffersFrom(const std::string& step_folder, const std::string& how);
+
 struct Value {
   ValueEntry entry;
   Variable value;

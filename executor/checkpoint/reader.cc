@@ -68,11 +68,6 @@ Status Contradicts(const Found& found, const std::string& name, const std::strin
       .With("resume from an earlier checkpoint of the folder: move this one away");
 }
 
-Status Differs(const Found& found, const std::string& how) {
-  return FailedPrecondition("E-checkpoint-differs", found.folder, " is a checkpoint of another job: ", how)
-      .With("continue a job with the script that made its checkpoint");
-}
-
 }  // namespace
 
 Result<Reader> Reader::Make(Disk& disk, Found found) {
@@ -165,9 +160,10 @@ Status Reader::CheckType(const Need& need, const Whole& whole) const {
     return OkStatus();
   const bool height_known = need.whole_rows && need.shape.rank() > 0;
   const Shape here = height_known ? need.shape.WithRows(*need.whole_rows) : need.shape;
-  return Differs(found_, StrCat("its ", need.whole, whole.rows ? " is a table of " : " is ",
-                                TypeText(whole.type, whole.shape), ", here ", height_known ? "it" : need.name,
-                                " is ", TypeText(need.type, here)));
+  return DiffersFrom(
+      found_.folder,
+      StrCat("its ", need.whole, whole.rows ? " is a table of " : " is ", TypeText(whole.type, whole.shape),
+             ", here ", height_known ? "it" : need.name, " is ", TypeText(need.type, here)));
 }
 
 Status Reader::CopyRows(const Need& need, const Whole& whole, Tensor& to) const {
@@ -181,8 +177,9 @@ Status Reader::CopyRows(const Need& need, const Whole& whole, Tensor& to) const 
       const bool copies = piece.begin == last->begin && piece.end() == last->end();
       if (copies && SameBytes(*piece.entry, *last->entry)) continue;
       if (!piece.entry->row_begin) {
-        return Differs(found_, StrCat("its pservers do not record which rows of ", need.whole,
-                                      " they have, so it needs ", found_.parts.size(), " pservers again"));
+        return DiffersFrom(found_.folder,
+                           StrCat("its pservers do not record which rows of ", need.whole,
+                                  " they have, so it needs ", found_.parts.size(), " pservers again"));
       }
       return Contradicts(found_, need.whole,
                          StrCat("pservers ", last->part, " and ", piece.part, " have different values"));
@@ -197,8 +194,8 @@ Status Reader::CopyRows(const Need& need, const Whole& whole, Tensor& to) const 
     at += here;
   }
   if (at >= end) return OkStatus();
-  return Differs(found_, StrCat("it lacks row ", at, " of ", need.whole, ", and ", need.name, " has rows [",
-                                need.row_begin, ", ", end, ")"));
+  return DiffersFrom(found_.folder, StrCat("it lacks row ", at, " of ", need.whole, ", and ", need.name,
+                                           " has rows [", need.row_begin, ", ", end, ")"));
 }
 
 Result<SelectedRows> Reader::ReadTable(const std::string& name, int own_part,

@@ -29,25 +29,10 @@ Value ValueOf(std::string name, ValueKind kind, const Variable& variable) {
           .value = variable};
 }
 
-Status Differs(const std::string& folder, const std::string& how) {
-  return FailedPrecondition("E-checkpoint-differs", folder, " is a checkpoint of another job: ", how)
-      .With("continue a job with the script that made its checkpoint");
-}
-
-// The checkpoint from which the job continues.
-Result<Found> FindIn(const PartOptions& options) {
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Found> all,
-                            checkpoint::FindCheckpoints(*options.disk, options.folder));
-  const auto found = std::ranges::find(all, *options.resume, &Found::step);
-  if (found != all.end() && found->whole()) return std::move(*found);
-  return DataLoss("E-checkpoint-whole", options.folder, " has no whole checkpoint of step ", *options.resume,
-                  found == all.end() ? "" : ": ", found == all.end() ? "" : found->lacks);
-}
-
 Result<Manifest> OwnPart(const Found& found, int trainer) {
   if (static_cast<std::size_t>(trainer) < found.trainers.size())
     return found.trainers[static_cast<std::size_t>(trainer)];
-  return Differs(found.folder, StrCat("it has no part of trainer ", trainer));
+  return checkpoint::DiffersFrom(found.folder, StrCat("it has no part of trainer ", trainer));
 }
 
 }  // namespace
@@ -117,7 +102,8 @@ Status TrainerParts::Write(const Found& found, std::uint64_t least, const Count&
 }
 
 Result<TrainerParts::Saved> TrainerParts::Restore(std::uint64_t exchanges) const {
-  PENSTOCK_ASSIGN_OR_RETURN(const Found found, FindIn(options_));
+  PENSTOCK_ASSIGN_OR_RETURN(const Found found,
+                            checkpoint::FindWhole(*options_.disk, options_.folder, *options_.resume));
   PENSTOCK_ASSIGN_OR_RETURN(const Manifest part, OwnPart(found, trainer_));
   Saved saved{.count = {.exchanges = part.of_trainer->exchanges, .steps = part.of_trainer->steps},
               .values = {},
@@ -149,7 +135,8 @@ Result<TrainerParts::Saved> TrainerParts::Restore(std::uint64_t exchanges) const
 
 Result<std::optional<std::uint64_t>> TrainerParts::StepsIn(const PartOptions& options, int trainer) {
   if (options.disk == nullptr || options.resume.value_or(0) == 0) return std::optional<std::uint64_t>();
-  PENSTOCK_ASSIGN_OR_RETURN(const Found found, FindIn(options));
+  PENSTOCK_ASSIGN_OR_RETURN(const Found found,
+                            checkpoint::FindWhole(*options.disk, options.folder, *options.resume));
   if (found.trainers.empty()) return std::optional<std::uint64_t>();
   PENSTOCK_ASSIGN_OR_RETURN(const Manifest part, OwnPart(found, trainer));
   return std::optional(part.of_trainer->steps);

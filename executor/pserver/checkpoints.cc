@@ -52,17 +52,10 @@ Result<std::unique_ptr<Checkpoints>> Checkpoints::Make(Disk& disk, CheckpointOpt
       return std::move(none).With("give --checkpoint_steps a number of exchanges");
     return std::move(none).With("use synchronous or asynchronous training, or fluid.io.save_persistables");
   }
-  const auto own = std::ranges::find(options.servers, facts.address);
-  if (own == options.servers.end()) {
-    return InvalidArgument("E-checkpoint-servers", "pserver ", facts.address,
-                           " makes checkpoints, and is not among the job's pservers ",
-                           Join(options.servers, ", "))
-        .With("PADDLE_PSERVERS_IP_PORT_LIST lists them; the launcher sets it");
-  }
-  const auto server = static_cast<int>(own - options.servers.begin());
+  PENSTOCK_ASSIGN_OR_RETURN(const int server, options.NumberOf(facts.address));
   std::unique_ptr<Checkpoints> made(new Checkpoints(disk, std::move(options), facts, server));
   made->NotePlaces(program);
-  PENSTOCK_RETURN_IF_ERROR(made->CheckFolder());
+  PENSTOCK_RETURN_IF_ERROR(made->options_.PrepareFolder(disk, made->writer_, server));
   return made;
 }
 
@@ -85,16 +78,6 @@ void Checkpoints::NotePlaces(const Program& program) {
   }
 }
 
-Status Checkpoints::CheckFolder() {
-  if (options_.restarts > 0) return OkStatus();  // they are of this job
-  if (options_.resume) return server_ == 0 ? writer_.RemoveAfter(*options_.resume) : OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const auto found, checkpoint::FindCheckpoints(disk_, options_.folder));
-  if (found.empty()) return OkStatus();
-  return FailedPrecondition("E-checkpoint-exists", options_.folder,
-                            " has checkpoints of an earlier job, the ", "last of step ", found.back().step)
-      .With("continue that job by --resume, or give an empty folder");
-}
-
 // A server that was started again by itself continues from its own part, whether others have theirs or not.
 Result<std::optional<checkpoint::Found>> Checkpoints::Find() {
   const auto servers = static_cast<int>(options_.servers.size());
@@ -112,15 +95,10 @@ Result<std::optional<checkpoint::Found>> Checkpoints::Find() {
     }
   }
   if (first_step() == 0) return std::optional<checkpoint::Found>();
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<checkpoint::Found> all,
-                            checkpoint::FindCheckpoints(disk_, options_.folder));
-  const auto found = std::ranges::find(all, *options_.resume, &checkpoint::Found::step);
-  if (found == all.end() || !found->whole()) {
-    return DataLoss("E-checkpoint-whole", options_.folder, " has no whole checkpoint of step ",
-                    *options_.resume, found == all.end() ? "" : ": ", found == all.end() ? "" : found->lacks);
-  }
-  if (found->parts.size() == options_.servers.size()) own_part_ = server_;
-  return std::optional(std::move(*found));
+  PENSTOCK_ASSIGN_OR_RETURN(checkpoint::Found found,
+                            checkpoint::FindWhole(disk_, options_.folder, *options_.resume));
+  if (found.parts.size() == options_.servers.size()) own_part_ = server_;
+  return std::optional(std::move(found));
 }
 
 // Whether the part has the params of this server, in the same slices.
@@ -177,9 +155,7 @@ Status Checkpoints::FindStarts(const checkpoint::Found& found) {
 }
 
 Status Checkpoints::Differs(const std::string& how) const {
-  return FailedPrecondition("E-checkpoint-differs", FolderOf(restored_step()),
-                            " is a checkpoint of another job: ", how)
-      .With("continue a job with the script that made its checkpoint");
+  return checkpoint::DiffersFrom(FolderOf(restored_step()), how);
 }
 
 Result<std::set<std::string>> Checkpoints::Restore(Scope& scope) {

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,6 +26,7 @@
 #include "executor/checkpoint/reader.h"
 #include "executor/checkpoint/stop_request.h"
 #include "executor/checkpoint/writer.h"
+#include "executor/pserver/checkpoint_options.h"
 #include "executor/pserver/memory/chunk_store.h"
 #include "framework/ir/program.h"
 #include "framework/roles/pserver_facts.h"
@@ -35,26 +35,6 @@
 #include "framework/tensor/scope.h"
 
 namespace penstock::pserver {
-
-struct CheckpointOptions {
-  std::string folder;       // all servers of the job have the same
-  std::uint64_t every = 0;  // steps from one checkpoint to the next; 0: none are made
-  // Without an interval: checkpoints are as frequent as this share of the time allows, and not more frequent
-  // than that. Then `every` is kNoInterval.
-  std::optional<double> share = {};
-  Nanoseconds least = std::chrono::seconds(10);
-  static constexpr std::uint64_t kNoInterval = std::uint64_t{1} << 62;
-  int keep = 2;  // whole checkpoints that are kept
-  // The job continues after this step, from its checkpoint. 0: it starts again from the beginning, because an
-  // earlier start of it made no checkpoint. nullopt: it is new, and the folder must have no checkpoint.
-  std::optional<std::uint64_t> resume;
-  std::vector<std::string> servers;  // the addresses of all servers of the job
-  std::string run;                   // names this start of the job; the same on all servers
-  // How often this server may be started again by itself, and how often it has been.
-  std::uint64_t restarts_max = 0, restarts = 0;
-
-  bool used() const { return every > 0 || resume.has_value(); }
-};
 
 class Checkpoints {
  public:
@@ -134,7 +114,6 @@ class Checkpoints {
         stop_(disk, options_.folder, options_.run, server, static_cast<int>(options_.servers.size())),
         cut_(disk, options_.folder, options_.run, server, static_cast<int>(options_.servers.size())) {}
   void NotePlaces(const Program& program);
-  Status CheckFolder();
   Result<std::optional<checkpoint::Found>> Find();
   Status FindStarts(const checkpoint::Found& found);
   bool HasOwnSlices(const checkpoint::Manifest& part) const;

@@ -48,54 +48,31 @@ Result<std::unique_ptr<KeyCheckpoints>> KeyCheckpoints::Make(Disk& disk, Checkpo
   }
   if (options.restarts > 0)
     return refuse("is not started again by itself: the whole job is").With("--max_restart N does");
-  const auto own = std::ranges::find(options.servers, server.address);
-  if (own == options.servers.end()) {
-    return InvalidArgument("E-checkpoint-servers", "pserver ", server.address,
-                           " makes checkpoints, and is not among the job's pservers ",
-                           Join(options.servers, ", "))
-        .With("PADDLE_PSERVERS_IP_PORT_LIST lists them; the launcher sets it");
-  }
-  const auto number = static_cast<int>(own - options.servers.begin());
+  PENSTOCK_ASSIGN_OR_RETURN(const int number, options.NumberOf(server.address));
   std::unique_ptr<KeyCheckpoints> made(
       new KeyCheckpoints(disk, std::move(options), std::move(server), number));
-  PENSTOCK_RETURN_IF_ERROR(made->CheckFolder());
+  PENSTOCK_RETURN_IF_ERROR(made->options_.PrepareFolder(disk, made->writer_, number));
   PENSTOCK_RETURN_IF_ERROR(made->Restore());
   return made;
 }
 
-Status KeyCheckpoints::CheckFolder() {
-  if (options_.resume) return number_ == 0 ? writer_.RemoveAfter(*options_.resume) : OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const auto found, checkpoint::FindCheckpoints(disk_, options_.folder));
-  if (found.empty()) return OkStatus();
-  return FailedPrecondition("E-checkpoint-exists", options_.folder,
-                            " has checkpoints of an earlier job, the last of step ", found.back().step)
-      .With("continue that job by --resume, or give an empty folder");
-}
-
 Status KeyCheckpoints::Differs(const std::string& how) const {
-  return FailedPrecondition("E-checkpoint-differs", FolderOf(first_step()),
-                            " is a checkpoint of another job: ", how)
-      .With("continue a job with the script that made its checkpoint");
+  return checkpoint::DiffersFrom(FolderOf(first_step()), how);
 }
 
 // A key lies where its name and the number of servers say, so each server has what its own part has.
 Status KeyCheckpoints::Restore() {
   if (first_step() == 0) return OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<checkpoint::Found> all,
-                            checkpoint::FindCheckpoints(disk_, options_.folder));
-  const auto found = std::ranges::find(all, first_step(), &checkpoint::Found::step);
-  if (found == all.end() || !found->whole()) {
-    return DataLoss("E-checkpoint-whole", options_.folder, " has no whole checkpoint of step ", first_step(),
-                    found == all.end() ? "" : ": ", found == all.end() ? "" : found->lacks);
-  }
-  const checkpoint::Manifest& first = found->parts.front();
+  PENSTOCK_ASSIGN_OR_RETURN(const checkpoint::Found found,
+                            checkpoint::FindWhole(disk_, options_.folder, first_step()));
+  const checkpoint::Manifest& first = found.parts.front();
   if (!first.keys) return Differs("its pservers had a program, and these serve keys");
-  if (found->parts.size() != options_.servers.size() || first.trainers != server_.workers) {
-    return Differs(StrCat("it was made by ", first.trainers, " workers and ", found->parts.size(),
+  if (found.parts.size() != options_.servers.size() || first.trainers != server_.workers) {
+    return Differs(StrCat("it was made by ", first.trainers, " workers and ", found.parts.size(),
                           " pservers, and this job has ", server_.workers, " and ", options_.servers.size(),
                           ". Keys continue with as many as before"));
   }
-  return RestoreKeys(found->folder, found->parts[static_cast<std::size_t>(number_)]);
+  return RestoreKeys(found.folder, found.parts[static_cast<std::size_t>(number_)]);
 }
 
 Status KeyCheckpoints::RestoreKeys(const std::string& folder, const checkpoint::Manifest& part) {

@@ -20,7 +20,8 @@
 #include "executor/checkpoint/stop_request.h"
 #include "executor/checkpoint/writer.h"
 #include "executor/protocol/bodies.h"
-#include "executor/pserver/checkpoints.h"
+#include "executor/pserver/checkpoint_options.h"
+#include "executor/pserver/memory/chunk_store.h"
 #include "framework/op/op_registry.h"
 
 namespace penstock::pserver {
@@ -75,7 +76,6 @@ class KeyCheckpoints {
         number_(number),
         writer_(disk, {.folder = options_.folder, .keep = options_.keep}),
         stop_(disk, options_.folder, options_.run, number, static_cast<int>(options_.servers.size())) {}
-  Status CheckFolder();
   Status Restore();
   Status RestoreKeys(const std::string& folder, const checkpoint::Manifest& part);
   Status Differs(const std::string& how) const;
